@@ -1,0 +1,272 @@
+"""The request of a search: body of the REST call, stored JSON, argument of the search, file beside the export.
+
+Frozen and closed: an unknown field or a value out of range is refused where it enters. Fields are plain numbers;
+what Optuna may vary stands apart in `ranges`, and `resolve` returns the same class with `ranges` empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, Field, TypeAdapter, model_validator
+
+from nas import catalog
+from nas.errors import InvalidInput
+from nas.options import NetworkConfig, Shape, SlotConfig
+
+
+class _Config(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
+    pass
+
+
+class Candidate(_Config):
+    """A block with its options under a label; a bare name in JSON means label = block, options at their defaults."""
+
+    label: str = Field(pattern=r"^[a-z][a-z0-9_.-]{0,39}$", description="how architectures and tables name it")
+    block: str = Field(max_length=40, description="registered block")
+    options: dict[str, Any] = Field(default_factory=dict, description="the block's options, defaults written out")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand_name(cls, value: Any) -> Any:
+        return {"label": value, "block": value} if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _write_out_options(self) -> Self:
+        spec = catalog.block(self.block)
+        known = [field.name for field in fields(spec.options)]
+        for name in self.options:
+            if name not in known:
+                raise ValueError(
+                    f"unknown option {name!r} of block {self.block!r}; known: {', '.join(sorted(known)) or 'none'}"
+                )
+        written_out = asdict(TypeAdapter(spec.options).validate_python(self.options))
+        self.options.clear()  # in place, and in the declared order: the instance is frozen, its dict is ours
+        self.options.update(written_out)
+        return self
+
+    @property
+    def family(self) -> str:
+        return catalog.block(self.block).family
+
+    @property
+    def letter(self) -> str:
+        return catalog.block(self.block).letter
+
+
+class SearchSpace(_Config):
+    """What may be built: slots, widths and the candidates of every slot."""
+
+    n_slots: int = Field(8, ge=1, le=512, description="depth L: mixed blocks in the supernet")
+    d_model: int = Field(64, ge=4, le=16384, description="width D of the residual stream")
+    n_heads: int = Field(4, ge=1, le=256, description="attention heads; each is d_model / n_heads wide")
+    max_len: int = Field(128, ge=2, le=65536, description="longest sequence T, tokens")
+    positions: Literal["rotary", "none"] = Field("rotary", description="positions inside attention and MGK")
+    norm: Literal["layer"] = Field("layer", description="pre-norm of each slot: LayerNorm")
+    candidates: tuple[Candidate, ...] = Field(
+        tuple(Candidate(label=name, block=name) for name in ("attention", "ffn", "identity", "sgu", "mgk")),
+        min_length=1,
+        max_length=32,
+        description="what each slot chooses from; a name, or {label, block, options}",
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        self.shape(causal=True)
+        labels = self.labels
+        for label in labels:
+            if labels.count(label) > 1:
+                raise ValueError(f"label {label!r} stands for two candidates; labels must differ")
+        return self
+
+    @property
+    def labels(self) -> list[str]:
+        return [candidate.label for candidate in self.candidates]
+
+    def shape(self, *, causal: bool) -> Shape:
+        return Shape(self.d_model, self.n_heads, self.max_len, causal, self.positions)
+
+    def candidate(self, label: str) -> Candidate:
+        """Raises: InvalidInput: no candidate has this label."""
+        for candidate in self.candidates:
+            if candidate.label == label:
+                return candidate
+        raise InvalidInput(f"unknown label {label!r}; the space has {', '.join(self.labels)}")
+
+
+class ServeMode(_Config):
+    """One way in which the model will be run; latency is measured and bounded there."""
+
+    mode: Literal["prefill"] = Field("prefill", description="whole sequences at once")
+    batch: int = Field(8, ge=1, le=4096, description="sequences per call")
+    query_length: int = Field(128, ge=1, le=65536, description="tokens per sequence")
+    memory_length: Literal[0] = Field(0, description="earlier tokens kept in memory")
+
+
+class Task(_Config):
+    """Data and objective, with the lengths the model is trained at and served at."""
+
+    objective: Literal["causal_lm"] = Field("causal_lm", description="predict each next token")
+    dataset: str = Field("python-docs", pattern=r"^[a-z0-9][a-z0-9_.-]{0,63}$", description="registered name")
+    dataset_fingerprint: str | None = Field(None, description="sha256 of the text; filled in when it is first read")
+    tokenizer: Literal["bytes"] = Field("bytes", description="256 byte values")
+    train_length: int = Field(128, ge=2, le=65536, description="tokens per training window")
+    serve: tuple[ServeMode, ...] = Field((ServeMode(),), min_length=1, max_length=8)
+
+
+class Method(_Config):
+    """How the supernet is trained; `n_steps` counts weight updates."""
+
+    alpha_estimator: Literal["soft", "straight_through", "single_path"] = "straight_through"
+    n_steps: int = Field(1200, ge=1, le=10_000_000, description="weight updates")
+    warmup_share: float = Field(0.33, ge=0, lt=1, description="share of n_steps with alpha frozen")
+    alpha_share: float = Field(0.2, gt=0, le=0.5, description="share of alpha updates; 0.2: one to four of the weights")
+    uniform_share: float = Field(0.5, ge=0, le=1, description="share of paths after warm-up drawn uniformly")
+    batch_size: int = Field(8, ge=1, le=65536, description="windows per update")
+    lr: float = Field(2e-3, gt=0, le=1, description="peak learning rate of the weights")
+    lr_warmup_steps: int = Field(100, ge=0, description="linear rise of lr; then cosine to a tenth")
+    weight_decay: float = Field(0.01, ge=0, le=1, description="decoupled, on matrices only")
+    grad_clip: float = Field(1.0, gt=0, description="largest norm of the weights' gradient")
+    alpha_lr: float = Field(2e-2, gt=0, le=1, description="learning rate of alpha")
+    tau_start: float = Field(5.0, gt=0, le=100, description="temperature during warm-up")
+    tau_end: float = Field(0.2, gt=0, le=100, description="temperature of the last step")
+    cost_weight: float = Field(0.5, ge=0, le=100, description="nats per token of pressure when twice over the budget")
+    report_every: int = Field(10, ge=1, description="weight updates between reports")
+    checkpoint_every: int = Field(100, ge=1, description="weight updates between checkpoints")
+    eval_windows: int = Field(32, ge=1, le=65536, description="validation windows of each report")
+    max_minutes: float = Field(60, gt=0, le=60 * 24 * 30, description="wall time of one trial")
+    random_signs: bool = Field(False, description="control run: flip the sign of each alpha gradient at random")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.tau_end > self.tau_start:
+            raise ValueError(f"tau_end {self.tau_end} is above tau_start {self.tau_start}; temperature falls")
+        return self
+
+
+class LatencyBudget(_Config):
+    """A bound on latency at the first serve mode: in milliseconds, or against the interleaved parent."""
+
+    ms: float | None = Field(None, gt=0, description="milliseconds per call")
+    ratio_to_parent: float | None = Field(None, gt=0, le=100, description="1.0 is the interleaved parent's latency")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.ms is None) == (self.ratio_to_parent is None):
+            raise ValueError("a latency budget needs exactly one of ms and ratio_to_parent")
+        return self
+
+
+class Budget(_Config):
+    latency: LatencyBudget | None = Field(None, description="None: no bound")
+
+
+class Trials(_Config):
+    """Seeds and samples of hyper-parameters; a sample's score is its mean over the seeds."""
+
+    seed: int = Field(0, ge=0, lt=2**31, description="first seed; the others follow")
+    n_seeds: int = Field(2, ge=1, le=64, description="independent searches per sample")
+    n_samples: int = Field(1, ge=1, le=256, description="settings that Optuna draws from `ranges`")
+
+
+class Range(_Config):
+    """A field of `method` that Optuna may vary."""
+
+    pointer: str = Field(pattern=r"^/method/[a-z_]+$", description="JSON pointer, such as /method/lr")
+    low: float
+    high: float
+    log: bool = False
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not self.low < self.high:
+            raise ValueError(f"range of {self.pointer} has low {self.low} and high {self.high}; low must be smaller")
+        if self.log and self.low <= 0:
+            raise ValueError(f"range of {self.pointer} is logarithmic from {self.low}; low must be positive")
+        return self
+
+
+class Retrain(_Config):
+    """One recipe for the derived architectures and the baselines, with the same seeds."""
+
+    n_steps: int = Field(800, ge=1, le=10_000_000, description="weight updates of each retraining")
+    n_seeds: int = Field(2, ge=1, le=64, description="seeds shared by all architectures")
+    baselines: tuple[Literal["interleaved"], ...] = Field(("interleaved",), description="always trained beside")
+    test_windows: int = Field(512, ge=8, le=65536, description="test windows that quality is reported on")
+
+
+class Resources(_Config):
+    """What one trial takes; Ray places by it. One CPU is one thread."""
+
+    cpus: float = Field(1, gt=0, le=1024)
+    gpus: float = Field(0, ge=0, le=64)
+
+
+class SearchRequest(_Config):
+    """A search, whole."""
+
+    format_version: Literal[1] = 1
+    name: str = Field("search", min_length=1, max_length=120, pattern=r"^[^\x00-\x1f\x7f]+$", description="for people")
+    space: SearchSpace = SearchSpace()
+    task: Task = Task()
+    method: Method = Method()
+    budget: Budget = Budget()
+    trials: Trials = Trials()
+    ranges: tuple[Range, ...] = Field((), max_length=16, description="what Optuna varies; none: no searcher")
+    retrain: Retrain = Retrain()
+    resources: Resources = Resources()
+    latency_table: str | None = Field(None, max_length=64, description="id of the table to use; None: measure or reuse")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.task.train_length > self.space.max_len:
+            raise ValueError(f"train_length {self.task.train_length} is longer than max_len {self.space.max_len}")
+        for serve in self.task.serve:
+            if serve.query_length > self.space.max_len:
+                raise ValueError(f"query_length {serve.query_length} is longer than max_len {self.space.max_len}")
+        if self.trials.n_samples > 1 and not self.ranges:
+            raise ValueError(f"n_samples is {self.trials.n_samples} but ranges is empty; nothing would vary")
+        pointers = [varied.pointer for varied in self.ranges]
+        for varied in self.ranges:
+            if pointers.count(varied.pointer) > 1:
+                raise ValueError(f"{varied.pointer} stands twice in ranges")
+            for bound in (varied.low, varied.high):
+                self.method_with({varied.pointer: bound})
+        return self
+
+    def method_with(self, sample: Mapping[str, float]) -> Method:
+        """The method with a sample's values put in; whole numbers where the field is one.
+
+        Raises:
+            ValueError: a pointer names no number of `method`, or a value is out of its range.
+        """
+        values = self.method.model_dump()
+        for pointer, value in sample.items():
+            name = pointer.removeprefix("/method/")
+            if isinstance(values.get(name), bool) or not isinstance(values.get(name), int | float):
+                raise ValueError(f"{pointer} names no number that may vary")
+            values[name] = round(value) if isinstance(values[name], int) else value
+        return Method.model_validate(values)
+
+    def resolve(self, sample: Mapping[str, float], seed: int) -> SearchRequest:
+        """The request of one trial: the sample's values in place, one seed, `ranges` empty.
+
+        Args:
+            sample: values by JSON pointer, as Optuna drew them; empty when there are no ranges.
+            seed: the trial's own seed.
+        """
+        return self.model_copy(
+            update={
+                "method": self.method_with(sample),
+                "ranges": (),
+                "trials": Trials(seed=seed, n_seeds=1, n_samples=1),
+            }
+        )
+
+    def network_config(self, labels: Sequence[str], vocab_size: int) -> NetworkConfig:
+        """The concrete network with these candidate labels, slot by slot."""
+        chosen = [self.space.candidate(labels[slot]) for slot in range(self.space.n_slots)]
+        slots = tuple(SlotConfig(candidate.block, candidate.options) for candidate in chosen)
+        return NetworkConfig(self.space.shape(causal=True), vocab_size, slots, self.space.norm)

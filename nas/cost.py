@@ -1,0 +1,107 @@
+"""What an architecture costs: parameters and FLOPs by formula, latency by a measured table.
+
+A table holds one median per candidate at one serve mode on one device. Its model is additive:
+latency = offset + scale * sum of the slots' entries, with scale and offset fitted on whole networks and the error
+kept beside (FBNet's table, with the check that par-search.md section 4.1 asks for). L slots, K candidates.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from nas import catalog
+from nas.architecture import Architecture
+from nas.config import Candidate, SearchSpace, ServeMode
+from nas.errors import InvalidInput
+
+
+def entry_key(candidate: Candidate, space: SearchSpace, serve: ServeMode) -> str:
+    """What a measured entry belongs to: (block, options, Shape, serve mode), whatever the request's label."""
+    shape = space.shape(causal=True)
+    parts = [candidate.block, candidate.options, vars(shape), serve.model_dump()]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+class LatencyEntry(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
+    """One block as its slot runs it, norm and residual included: milliseconds per call."""
+
+    block: str
+    options: dict[str, Any]
+    median_ms: float = Field(ge=0)
+    iqr_ms: float = Field(ge=0)
+    n_runs: int = Field(ge=0)
+
+
+class LatencyTable(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
+    """Measured once, then an input of the search: the same table gives the same bits."""
+
+    format_version: int = 1
+    device: dict[str, str] = Field(description="processor, threads, dtype and software that it holds for")
+    serve: ServeMode
+    entries: dict[str, LatencyEntry] = Field(description="by entry_key")
+    offset_ms: float = Field(description="fitted: everything that is not searched")
+    scale: float = Field(gt=0, description="fitted: slots in a network against slots alone")
+    error_median: float = Field(ge=0, description="relative error of the additive model on whole networks")
+    error_p95: float = Field(ge=0)
+    n_networks: int = Field(ge=0, description="random networks behind the fit and its error")
+
+    @property
+    def id(self) -> str:
+        """Content address: equal tables have equal ids."""
+        return hashlib.sha256(json.dumps(self.model_dump(), sort_keys=True).encode()).hexdigest()[:32]
+
+    def slot_ms(self, space: SearchSpace) -> list[float]:
+        """What each candidate adds to a network, in the order of the space: (K,) milliseconds.
+
+        Raises:
+            InvalidInput: a candidate was not measured at this shape.
+        """
+        costs = []
+        for candidate in space.candidates:
+            entry = self.entries.get(entry_key(candidate, space, self.serve))
+            if entry is None:
+                raise InvalidInput(f"the latency table has no entry for candidate {candidate.label!r} at this shape")
+            costs.append(self.scale * entry.median_ms)
+        return costs
+
+    def predict_ms(self, architecture: Architecture, space: SearchSpace) -> float:
+        """offset + the sum over slots, milliseconds."""
+        costs = dict(zip(space.labels, self.slot_ms(space), strict=True))
+        return self.offset_ms + sum(costs[label] for label in architecture.labels)
+
+
+def expected(weights: Any, slot_costs: Any, offset: float) -> Any:
+    """Expected cost under per-slot weights: offset + sum_i sum_b weights[i, b] * slot_costs[b].
+
+    Linear in the weights, so differentiable: d/dweights[i, b] = slot_costs[b] (par-search.md section 4.1).
+
+    Args:
+        weights: (L, K) tensor or array, rows on the simplex.
+        slot_costs: (K,) of the same kind.
+        offset: cost of all that is not searched.
+    """
+    return offset + (weights * slot_costs).sum()
+
+
+def parameters(architecture: Architecture, space: SearchSpace) -> int:
+    """Parameters of the slots' blocks and their norms; embedding, last norm and head are not counted."""
+    shape = space.shape(causal=True)
+    total = 0
+    for label in architecture.labels:
+        candidate = space.candidate(label)
+        spec = catalog.block(candidate.block)
+        norm = 0 if spec.family == "identity" else 2 * shape.d_model
+        total += norm + spec.parameters(shape, spec.options(**candidate.options))
+    return total
+
+
+def flops(labels: Sequence[str], space: SearchSpace, tokens: int) -> int:
+    """Floating-point operations of the slots' blocks for one sequence of T = tokens, 2 per multiply-add."""
+    shape = space.shape(causal=True)
+    specs = [(catalog.block(space.candidate(label).block), space.candidate(label).options) for label in labels]
+    return sum(spec.flops(shape, spec.options(**options), tokens) for spec, options in specs)
