@@ -1,0 +1,85 @@
+"""The four disjoint, contiguous parts of a text, and windows cut from them. Tokens are bytes.
+
+Weights are trained on the first part, alpha on the second, monitoring reads the third, and every reported quality is
+on the fourth (FBNet's disjoint split of the training data, par-search.md section 3.2, and two held-out parts).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Generator, Tensor
+
+from nas.data.corpora import check_text
+from nas.errors import DataError
+
+VOCAB_SIZE = 256
+_ENDS_PERCENT = (72, 90, 95)  # weights 72, alpha 18, validation 5, test 5
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Byte tokens of each part, uint8, in the order of the text."""
+
+    weights: NDArray[np.uint8]
+    alpha: NDArray[np.uint8]
+    validation: NDArray[np.uint8]
+    test: NDArray[np.uint8]
+
+
+def split(corpus: bytes, train_length: int, batch_size: int) -> Parts:
+    """Cut a text into its parts.
+
+    Args:
+        corpus: UTF-8 text.
+        train_length: tokens T of a training window.
+        batch_size: windows of a batch; the weights and the alpha part must each hold one batch without overlap.
+
+    Raises:
+        DataError: the text is empty, binary, not UTF-8, or too short for a batch.
+    """
+    check_text(corpus)
+    batch = batch_size * train_length + 1
+    needed = max(-(-batch * 100 // 18), -(-(train_length + 1) * 100 // 5))
+    if len(corpus) < needed:
+        raise DataError(
+            f"the text has {len(corpus)} bytes; batches of {batch_size} windows of {train_length} tokens "
+            f"need at least {needed}"
+        )
+    tokens = np.frombuffer(corpus, dtype=np.uint8).copy()  # owned and writable, as torch wants it
+    return Parts(*np.split(tokens, [len(tokens) * percent // 100 for percent in _ENDS_PERCENT]))
+
+
+def sample_windows(part: NDArray[np.uint8], n: int, length: int, generator: Generator) -> Tensor:
+    """Windows at uniformly random places, with replacement.
+
+    Args:
+        part: tokens, at least length + 1.
+        n: number of windows.
+        length: tokens T that the model reads; one more follows, so that inputs and targets are [:, :-1] and [:, 1:].
+        generator: the only source of randomness, on the CPU.
+
+    Returns:
+        (n, length + 1) int64.
+    """
+    starts = torch.randint(0, len(part) - length, (n,), generator=generator).numpy()
+    return _cut(part, starts, length)
+
+
+def eval_windows(part: NDArray[np.uint8], n: int, length: int) -> Tensor:
+    """The same windows at every call: evenly spaced over the part, each target in one window only.
+
+    Returns:
+        (min(n, what fits), length + 1) int64; row i follows row i - 1 in the text.
+    """
+    count = min(n, (len(part) - 1) // length)
+    starts = np.arange(count) * ((len(part) - 1) // max(count, 1))
+    return _cut(part, starts, length)
+
+
+def _cut(part: NDArray[np.uint8], starts: NDArray[np.int64], length: int) -> Tensor:
+    windows = np.lib.stride_tricks.sliding_window_view(part, length + 1)[starts]
+    return torch.from_numpy(windows.astype(np.int64))
