@@ -1,0 +1,86 @@
+"""One file that holds the whole state of a trial: tensors by name, plus a JSON object in the file's header.
+
+safetensors, never pickle. Written beside, synced, then renamed: a reader sees the old file or the new one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from nas.errors import InvalidInput
+
+CHECKPOINT_FORMAT_VERSION = 1
+
+
+def write(path: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+    """Save atomically. `state` must be JSON; NaN is refused, since another reader could not parse it."""
+    text = json.dumps({"format_version": CHECKPOINT_FORMAT_VERSION, **state}, allow_nan=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        # Cloned on the way: safetensors refuses tensors that share storage.
+        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, part, {"state": text})
+        with part.open("rb") as file:
+            os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Load what `write` saved.
+
+    Raises:
+        InvalidInput: the file is of another format_version.
+    """
+    with safe_open(path, framework="pt") as file:
+        state = json.loads(file.metadata()["state"])
+        if state["format_version"] != CHECKPOINT_FORMAT_VERSION:
+            raise InvalidInput(
+                f"checkpoint has format_version {state['format_version']}; this code reads {CHECKPOINT_FORMAT_VERSION}"
+            )
+        return {name: file.get_tensor(name) for name in file.keys()}, state  # noqa: SIM118 (safe_open is no dict)
+
+
+def read_state(path: Path) -> dict[str, Any]:
+    """The JSON object alone, without loading tensors."""
+    with safe_open(path, framework="pt") as file:
+        state: dict[str, Any] = json.loads(file.metadata()["state"])
+        return state
+
+
+def optimiser_tensors(prefix: str, optimiser: torch.optim.Optimizer, names: dict[str, nn.Parameter]) -> dict[str, Tensor]:
+    """The moments and step counts of an optimiser, by parameter name; parameters never updated have none."""
+    tensors = {}
+    for name, parameter in names.items():
+        for key, value in optimiser.state.get(parameter, {}).items():
+            tensors[f"{prefix}.{name}.{key}"] = torch.as_tensor(value)
+    return tensors
+
+
+def restore_optimiser(
+    prefix: str, optimiser: torch.optim.Optimizer, names: dict[str, nn.Parameter], tensors: dict[str, Tensor]
+) -> None:
+    """Put back what `optimiser_tensors` took."""
+    optimiser.state.clear()
+    for name, parameter in names.items():
+        start = f"{prefix}.{name}."
+        state = {key.removeprefix(start): tensors[key].clone() for key in tensors if key.startswith(start) and "." not in key.removeprefix(start)}
+        if state:
+            optimiser.state[parameter] = {
+                key: value if key == "step" else value.to(parameter.device) for key, value in state.items()
+            }
+
+
+def prefixed(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors under a prefix, without it."""
+    start = f"{prefix}."
+    return {name.removeprefix(start): tensor for name, tensor in tensors.items() if name.startswith(start)}
