@@ -67,3 +67,17 @@ def rotate(x: Tensor, positions: Tensor) -> Tensor:
     cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
     first, second = x[..., :half], x[..., half:]
     return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)
+
+
+def allowed_keys(context: Context, tokens: int) -> Tensor | None:
+    """Which keys each query may see: (T, T) or (B, 1, T, T) bool, True where it may; None when every one.
+
+    A query whose keys are all padding sees nothing; scaled_dot_product_attention answers it with zeros.
+    """
+    allowed = None
+    if context.causal:
+        allowed = torch.ones(tokens, tokens, dtype=torch.bool, device=context.positions.device).tril()
+    if context.key_padding is not None:
+        keys = context.key_padding[:, None, None, :]  # (B, 1, 1, T)
+        allowed = keys.expand(-1, 1, tokens, -1) if allowed is None else keys & allowed
+    return allowed
