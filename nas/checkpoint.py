@@ -57,7 +57,9 @@ def read_state(path: Path) -> dict[str, Any]:
         return state
 
 
-def optimiser_tensors(prefix: str, optimiser: torch.optim.Optimizer, names: dict[str, nn.Parameter]) -> dict[str, Tensor]:
+def optimiser_tensors(
+    prefix: str, optimiser: torch.optim.Optimizer, names: dict[str, nn.Parameter]
+) -> dict[str, Tensor]:
     """The moments and step counts of an optimiser, by parameter name; parameters never updated have none."""
     tensors = {}
     for name, parameter in names.items():
@@ -73,7 +75,11 @@ def restore_optimiser(
     optimiser.state.clear()
     for name, parameter in names.items():
         start = f"{prefix}.{name}."
-        state = {key.removeprefix(start): tensors[key].clone() for key in tensors if key.startswith(start) and "." not in key.removeprefix(start)}
+        state = {
+            key.removeprefix(start): tensors[key].clone()
+            for key in tensors
+            if key.startswith(start) and "." not in key.removeprefix(start)
+        }
         if state:
             optimiser.state[parameter] = {
                 key: value if key == "step" else value.to(parameter.device) for key, value in state.items()

@@ -226,6 +226,14 @@ class SearchRequest(_Config):
         for serve in self.task.serve:
             if serve.query_length > self.space.max_len:
                 raise ValueError(f"query_length {serve.query_length} is longer than max_len {self.space.max_len}")
+        families = {candidate.family for candidate in self.space.candidates}
+        budget = self.budget.latency
+        needs_parent = bool(self.retrain.baselines) or (budget is not None and budget.ratio_to_parent is not None)
+        if needs_parent and not {"attention", "ffn"} <= families:
+            raise ValueError(
+                f"the interleaved parent needs candidates of families attention and ffn; the space has "
+                f"{', '.join(sorted(families))}; without them set retrain.baselines to [] and the budget in ms"
+            )
         if self.trials.n_samples > 1 and not self.ranges:
             raise ValueError(f"n_samples is {self.trials.n_samples} but ranges is empty; nothing would vary")
         pointers = [varied.pointer for varied in self.ranges]

@@ -1,0 +1,165 @@
+"""Train one architecture from scratch: the derived one and its baselines under the same recipe and seeds.
+
+It learns on the weights and alpha parts together, is monitored on validation and scored once, at the end, on test.
+The same seed draws the same windows for every architecture, so that differences are paired.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nas import checkpoint
+from nas.architecture import Architecture
+from nas.blocks import block_classes
+from nas.config import SearchRequest
+from nas.data.parts import VOCAB_SIZE, Parts, eval_windows, sample_windows
+from nas.network import Network
+from nas.options import NetworkConfig
+from nas.steps import StepRecord
+from nas.training import evaluate, generator, learning_rate, mean_or_fail, weight_step, weights_optimiser
+
+_DATA = 8  # stream of the trial's seed; the search uses the first five
+
+
+def build(config: NetworkConfig) -> Network:
+    """The concrete network with the registered classes of its blocks."""
+    return Network(config, block_classes(sorted({slot.block for slot in config.slots})))
+
+
+@dataclass(frozen=True)
+class RetrainResult:
+    """What a finished retraining leaves behind.
+
+    Args:
+        val_loss: nats per token on the validation windows.
+        test_nats: (N,) nats per token of each test window, in the order of the text.
+        step: weight updates.
+    """
+
+    val_loss: float
+    test_nats: list[float]
+    step: int
+
+
+class Retraining:
+    """A training run with the interface of `Search`: `run`, `save`, `load`.
+
+    Args:
+        request: resolved: one seed. `retrain.n_steps` updates with the method's batch size and learning rate.
+        architecture: what to train.
+        parts: the four parts of the text.
+        device: where the network lives.
+    """
+
+    def __init__(
+        self, request: SearchRequest, architecture: Architecture, *, parts: Parts, device: str = "cpu"
+    ) -> None:
+        self.method = request.method
+        self.n_steps = request.retrain.n_steps
+        self.length = request.task.train_length
+        self.device = device
+        self.data = generator(request.trials.seed, _DATA)
+        with torch.random.fork_rng(devices=[]):  # modules initialise from the global generator
+            torch.manual_seed(request.trials.seed)
+            self.network = build(request.network_config(architecture.labels, VOCAB_SIZE)).to(device)
+        self.weights = dict(self.network.named_parameters())
+        self.optimiser = weights_optimiser(self.weights, self.method)
+        self.text = np.concatenate([parts.weights, parts.alpha])
+        self.validation = eval_windows(parts.validation, self.method.eval_windows, self.length).to(device)
+        self.test = eval_windows(parts.test, request.retrain.test_windows, self.length).to(device)
+        self.step = 0
+        self.seconds = 0.0
+        self._losses: list[Tensor] = []
+        self._result: RetrainResult | None = None
+
+    def run(self) -> Iterator[StepRecord]:
+        """Train to the end, one record per report; safe to `save` after a record, before asking for the next.
+
+        Raises:
+            SearchFailed: training diverged.
+        """
+        started = reported = time.monotonic()
+        reported_step = self.step
+        if self.step == 0:
+            yield self._record(tokens_per_s=None, last=False)
+        while self.step < self.n_steps:
+            windows = sample_windows(self.text, self.method.batch_size, self.length, self.data).to(self.device)
+            lr = learning_rate(self.step, self.n_steps, self.method)
+            loss = weight_step(self.network, windows, self.optimiser, lr=lr, grad_clip=self.method.grad_clip)
+            self._losses.append(loss)
+            self.step += 1
+            now = time.monotonic()
+            last = self.step == self.n_steps or self.seconds + now - started > self.method.max_minutes * 60
+            if last or self.step % self.method.report_every == 0 or self.step % self.method.checkpoint_every == 0:
+                tokens = (self.step - reported_step) * self.method.batch_size * self.length
+                record = self._record(tokens_per_s=tokens / (now - reported), last=last)
+                reported, reported_step = time.monotonic(), self.step
+                self.seconds += reported - started
+                started = reported
+                yield record
+                if last:
+                    return
+
+    def _record(self, *, tokens_per_s: float | None, last: bool) -> StepRecord:
+        train_loss = mean_or_fail(self._losses, self.step)
+        self._losses = []
+        self.network.eval()
+        val_loss = float(evaluate(self.network, self.validation, self.method.batch_size).mean())
+        if last:
+            test_nats = evaluate(self.network, self.test, self.method.batch_size).tolist()
+            self._result = RetrainResult(val_loss, test_nats, self.step)
+        self.network.train()
+        return StepRecord(
+            step=self.step,
+            train_loss=train_loss,
+            val_loss=val_loss,
+            tokens_per_s=tokens_per_s,
+            last=last,
+            checkpoint=last or (self.step > 0 and self.step % self.method.checkpoint_every == 0),
+        )
+
+    def save(self, path: Path) -> None:
+        """Write the whole state to one file, atomically; at the end it carries the result too."""
+        assert not self._losses
+        tensors: dict[str, Tensor] = {f"network.{name}": parameter for name, parameter in self.weights.items()}
+        tensors |= checkpoint.optimiser_tensors("optimiser", self.optimiser, self.weights)
+        tensors |= {"generator.data": self.data.get_state()}
+        state = {"kind": "retrain", "step": self.step, "seconds": self.seconds}
+        if self._result is not None:
+            state |= {"val_loss": self._result.val_loss, "test_nats": self._result.test_nats}
+        checkpoint.write(path, tensors, state)
+
+    def load(self, path: Path) -> None:
+        """Take up the state of `save`; `run` goes on with the next step."""
+        tensors, state = checkpoint.read(path)
+        with torch.no_grad():
+            for name, parameter in self.weights.items():
+                parameter.copy_(tensors[f"network.{name}"])
+        checkpoint.restore_optimiser("optimiser", self.optimiser, self.weights, tensors)
+        self.data.set_state(tensors["generator.data"])
+        self.step, self.seconds = state["step"], state["seconds"]
+
+
+def read_result(path: Path) -> RetrainResult:
+    """The result in the last checkpoint of a retraining.
+
+    Raises:
+        KeyError: the retraining had not ended when this file was written.
+    """
+    state = checkpoint.read_state(path)
+    return RetrainResult(state["val_loss"], state["test_nats"], state["step"])
+
+
+def load_network(path: Path, config: NetworkConfig) -> Network:
+    """The trained network of a retraining's checkpoint, in evaluation mode."""
+    network = build(config)
+    tensors, _ = checkpoint.read(path)
+    network.load_state_dict(checkpoint.prefixed("network", tensors))
+    return network.eval()
