@@ -1,0 +1,89 @@
+"""Processes by (pid, start time): a pid alone may long belong to somebody else."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from dataclasses import dataclass
+
+import psutil
+
+_SAME_START_S = 2.0  # the kernel counts from boot; a corrected clock moves the wall time by less than this
+
+
+@dataclass(frozen=True)
+class ProcessId:
+    """A process of this host.
+
+    Args:
+        pid: its number, also of its session where it leads one.
+        started: seconds since 1970.
+    """
+
+    pid: int
+    started: float
+
+
+def identify(pid: int) -> ProcessId:
+    """The process of this pid, as it is now. Raises psutil.NoSuchProcess."""
+    return ProcessId(pid, psutil.Process(pid).create_time())
+
+
+def alive(process: ProcessId) -> bool:
+    """Whether this very process runs; one that has ended but was not waited for does not."""
+    try:
+        found = psutil.Process(process.pid)
+        same = abs(found.create_time() - process.started) < _SAME_START_S
+        return same and found.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def send(process: ProcessId, number: signal.Signals) -> None:
+    """Signal the process alone, if it is still the one meant."""
+    if alive(process):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, number)
+
+
+def end_session(process: ProcessId, patience_s: float) -> None:
+    """End every process of the session that this process leads: SIGTERM, then SIGKILL after `patience_s`.
+
+    Sessions, not groups: Ray gives each of its workers a group of its own. Where the leader is gone its orphans
+    still carry its number, and the kernel gives no pid away while a session of that number lives.
+    """
+    if not _is_ours(process):
+        return
+    _signal(members(process.pid), signal.SIGTERM)
+    deadline = time.monotonic() + patience_s
+    while time.monotonic() < deadline and members(process.pid):
+        time.sleep(0.05)
+    _signal(members(process.pid), signal.SIGKILL)
+
+
+def members(session: int) -> list[int]:
+    """The live processes of a session, by the pid of its leader."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process.pid)
+        except (ProcessLookupError, psutil.NoSuchProcess):
+            continue
+    return found
+
+
+def _is_ours(process: ProcessId) -> bool:
+    try:
+        leader = psutil.Process(process.pid)
+    except psutil.NoSuchProcess:
+        return True  # only the leader's orphans can bear the number
+    return abs(leader.create_time() - process.started) < _SAME_START_S
+
+
+def _signal(pids: list[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)

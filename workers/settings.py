@@ -1,0 +1,33 @@
+"""Settings of the dispatcher and the runners: resources of this host, Ray's address, lease times.
+
+Read once by the process that starts, from variables prefixed BLOCKWRIGHT_.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from pydantic import Field
+
+from db import settings as db_settings
+
+
+class Settings(db_settings.Settings):
+    """Where the data lies (from db) and how work is run."""
+
+    ray_address: str | None = Field(None, description="host:port of an existing Ray cluster; None: one of our own")
+    ray_token_file: Path | None = Field(None, description="token of that cluster; ours makes its own")
+    ray_temp_dir: Path = Field(Path("/tmp"), description="where Ray's session folder goes; a short path")
+    object_store_mb: int = Field(128, ge=80, description="shared memory of the local Ray, MiB")
+    cpus: float = Field(float(os.cpu_count() or 1), gt=0, description="CPUs that trials may take")
+    gpus: int = Field(0, ge=0, description="GPUs that trials may take")
+    lease_s: float = Field(9, gt=0, description="a runner unheard of for so long has lost its search")
+    heartbeat_s: float = Field(3, gt=0, description="seconds between a runner's heartbeats")
+    poll_s: float = Field(0.5, gt=0, description="seconds between two looks of the dispatcher")
+    stop_patience_s: float = Field(10, gt=0, description="from the request to stop a runner to its end by force")
+
+    @property
+    def whole_cpus(self) -> int:
+        """CPUs of the local Ray."""
+        return max(1, int(self.cpus))
