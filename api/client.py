@@ -1,0 +1,264 @@
+"""Python client of the REST service: `Client("http://127.0.0.1:8400").submit(request)`.
+
+Answers are the service's own JSON as dicts; what a field means stands in /api/v1/openapi.json. Only httpx is needed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+PREFIX = "/api/v1"
+TERMINAL_EVENTS = frozenset({"succeeded", "failed", "cancelled"})
+RECONNECT_S = 0.5
+SILENCE_S = 45  # streams carry a comment every 15 s, so a longer silence means a dead connection
+
+
+class ClientError(Exception):
+    """The service refused: `code` is stable, the message is for people.
+
+    Args:
+        status: HTTP status.
+        code: the problem's code, such as `wrong-state`.
+        detail: one line.
+        errors: field errors with JSON pointers.
+    """
+
+    def __init__(self, status: int, code: str, detail: str, errors: list[dict[str, str]] | None = None) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.code = code
+        self.errors = errors or []
+
+
+class Unreachable(Exception):
+    """Nothing answers at the address."""
+
+
+class Client:
+    """One service, one connection pool; use it in a `with` block or close it.
+
+    Args:
+        base_url: such as http://127.0.0.1:8400.
+        token: bearer token, where the service asks for one.
+        patience_s: how long an event stream tries to reconnect before it gives up.
+        transport: another way to carry requests, for tests.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        token: str | None = None,
+        *,
+        patience_s: float = 60,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        # trust_env off: a proxy from the environment must not see searches on loopback.
+        self._http = httpx.Client(
+            base_url=base_url, headers=headers, timeout=30, trust_env=False, transport=transport, follow_redirects=False
+        )
+        self._patience_s = patience_s
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._http.close()
+
+    def submit(self, request: Mapping[str, Any], *, idempotency_key: str | None = None) -> dict[str, Any]:
+        """Queue a search. A lost answer is asked for again under the same key, so that nothing is queued twice.
+
+        Args:
+            request: JSON of a search request.
+            idempotency_key: of the caller, to make a retry across processes safe; None draws one.
+        """
+        headers = {"Idempotency-Key": idempotency_key or uuid.uuid4().hex}
+        for wait_s in (0.5, 2.0):
+            try:
+                return self._json("POST", "/searches", json=request, headers=headers)
+            except Unreachable:
+                time.sleep(wait_s)
+        return self._json("POST", "/searches", json=request, headers=headers)
+
+    def get(self, search_id: str) -> dict[str, Any]:
+        return self._json("GET", f"/searches/{search_id}")
+
+    def list(self, *, state: str | None = None) -> Iterator[dict[str, Any]]:
+        """All searches, newest first, page by page."""
+        yield from self._pages("/searches", {"state": state} if state else {})
+
+    def cancel(self, search_id: str) -> dict[str, Any]:
+        return self._json("POST", f"/searches/{search_id}/cancel")
+
+    def resume(self, search_id: str) -> dict[str, Any]:
+        return self._json("POST", f"/searches/{search_id}/resume")
+
+    def delete(self, search_id: str) -> None:
+        self._send("DELETE", f"/searches/{search_id}")
+
+    def trials(self, search_id: str) -> Any:
+        return self._json("GET", f"/searches/{search_id}/trials")["items"]
+
+    def reports(self, search_id: str, **filters: Any) -> Iterator[dict[str, Any]]:
+        """Rows of all trials by step; `trial`, `first_step`, `last_step` and `stride` choose among them."""
+        yield from self._pages(f"/searches/{search_id}/reports", filters)
+
+    def probabilities(self, search_id: str, **filters: Any) -> Iterator[dict[str, Any]]:
+        """softmax(alpha), one (slots x candidates) matrix a stored step; filters as in `reports`."""
+        yield from self._pages(f"/searches/{search_id}/probabilities", filters)
+
+    def architectures(self, search_id: str) -> Any:
+        return self._json("GET", f"/searches/{search_id}/architectures")["items"]
+
+    def rules(self, search_id: str) -> Any:
+        return self._json("GET", f"/searches/{search_id}/rules")["items"]
+
+    def artifacts(self, search_id: str) -> Any:
+        return self._json("GET", f"/searches/{search_id}/artifacts")["items"]
+
+    def result(self, search_id: str) -> dict[str, Any]:
+        """The result of a search that has succeeded: what result.json holds."""
+        return self._json("GET", f"/searches/{search_id}/report")
+
+    def catalog(self) -> dict[str, Any]:
+        return self._json("GET", "/catalog")
+
+    def datasets(self) -> Any:
+        return self._json("GET", "/datasets")["items"]
+
+    def latency_tables(self) -> Any:
+        return self._json("GET", "/latency-tables")["items"]
+
+    def latency_table(self, table_id: str) -> dict[str, Any]:
+        return self._json("GET", f"/latency-tables/{table_id}")
+
+    def add_latency_table(self, table: Mapping[str, Any]) -> dict[str, Any]:
+        return self._json("POST", "/latency-tables", json=table)
+
+    def version(self) -> dict[str, Any]:
+        answer: dict[str, Any] = self._send("GET", "/version", prefix="").json()
+        return answer
+
+    def download(self, search_id: str, path: Path, *, kind: str = "export") -> Path:
+        """Fetch an artifact of a search, check its sha256, and put it in place only when it is whole.
+
+        Args:
+            path: file to write, or a folder that gets the artifact under its own name.
+
+        Raises:
+            ClientError: the search has no such artifact yet, or what arrived is not what was announced.
+        """
+        found = [each for each in self.artifacts(search_id) if each["kind"] == kind]
+        if not found:
+            raise ClientError(404, "not-found", f"search {search_id} has no {kind} yet; it comes when it has succeeded")
+        artifact = found[-1]
+        target = path / artifact["name"] if path.is_dir() else path
+        partial = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.part")
+        digest = hashlib.sha256()
+        try:
+            with self._http.stream("GET", f"{PREFIX}/artifacts/{artifact['id']}") as answer, partial.open("wb") as file:
+                if answer.is_error:
+                    answer.read()
+                    raise _refusal(answer)
+                for block in answer.iter_bytes():
+                    digest.update(block)
+                    file.write(block)
+            if digest.hexdigest() != artifact["sha256"]:
+                raise ClientError(502, "broken-download", f"sha256 of {artifact['name']} differs; download it again")
+            partial.replace(target)
+        except httpx.TransportError as error:
+            raise Unreachable(f"the download broke off: {error or type(error).__name__}") from None
+        finally:
+            partial.unlink(missing_ok=True)
+        return target
+
+    def events(self, search_id: str, *, after: int = 0) -> Iterator[dict[str, Any]]:
+        """Every event beyond number `after`, as it happens, until the search ends.
+
+        A broken connection is taken up again after the last number seen: nothing is missed, nothing comes twice.
+
+        Raises:
+            Unreachable: no connection for `patience_s`.
+            ClientError: the service refuses, such as for an unknown id.
+        """
+        alive_at = time.monotonic()
+        while True:
+            try:
+                for event in self._stream(search_id, after):
+                    if event is None:
+                        return
+                    after, alive_at = event["number"], time.monotonic()
+                    yield event
+                    if event["type"] in TERMINAL_EVENTS and self.get(search_id)["last_event"] == after:
+                        return
+            except (httpx.TransportError, Unreachable) as error:
+                if time.monotonic() - alive_at > self._patience_s:
+                    raise Unreachable(f"no connection for {self._patience_s:.0f} s: {error}") from None
+            except ClientError as error:
+                if error.status != 503 or time.monotonic() - alive_at > self._patience_s:
+                    raise
+            time.sleep(RECONNECT_S)
+
+    def _stream(self, search_id: str, after: int) -> Iterator[dict[str, Any] | None]:
+        """One connection's events; None says that the search is over and nothing is left to send."""
+        url = f"{PREFIX}/searches/{search_id}/events"
+        headers = {"Last-Event-ID": str(after)}
+        with self._http.stream("GET", url, headers=headers, timeout=httpx.Timeout(30, read=SILENCE_S)) as answer:
+            if answer.status_code == httpx.codes.NO_CONTENT:
+                yield None
+                return
+            if answer.is_error:
+                answer.read()
+                raise _refusal(answer)
+            data: list[str] = []
+            for line in answer.iter_lines():
+                if line.startswith("data: "):
+                    data.append(line[6:])
+                elif not line and data:
+                    event: dict[str, Any] = json.loads("\n".join(data))
+                    data = []
+                    yield event
+
+    def _pages(self, path: str, filters: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        params = dict(filters)
+        while True:
+            page = self._json("GET", path, params=params)
+            yield from page["items"]
+            if page["next"] is None:
+                return
+            params["cursor"] = page["next"]
+
+    def _json(self, method: str, path: str, **arguments: Any) -> dict[str, Any]:
+        answer: dict[str, Any] = self._send(method, path, **arguments).json()
+        return answer
+
+    def _send(self, method: str, path: str, *, prefix: str = PREFIX, **arguments: Any) -> httpx.Response:
+        try:
+            answer = self._http.request(method, prefix + path, **arguments)
+        except httpx.TransportError as error:
+            raise Unreachable(f"nothing answers at {self._http.base_url}: {error or type(error).__name__}") from None
+        if answer.is_error:
+            raise _refusal(answer)
+        return answer
+
+
+def _refusal(answer: httpx.Response) -> ClientError:
+    try:
+        problem = answer.json()
+        return ClientError(answer.status_code, problem["code"], problem["detail"], problem.get("errors"))
+    except (ValueError, KeyError, TypeError):  # not our service, or a proxy before it
+        return ClientError(answer.status_code, "http-error", f"answer {answer.status_code} from {answer.url}")

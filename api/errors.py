@@ -1,0 +1,182 @@
+"""The only map from errors to HTTP: every refusal is an RFC 9457 problem with a stable `code`.
+
+Field errors carry JSON pointers (RFC 6901) into the body, and every problem the request id that the log has too.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field, ValidationError
+from sqlalchemy.exc import OperationalError
+from starlette.exceptions import HTTPException
+
+from api.strict_json import InvalidJson
+from db.errors import NotFound, WrongState
+from nas.errors import BlockwrightError
+
+MEDIA_TYPE = "application/problem+json"
+log = logging.getLogger("blockwright.api")
+
+
+class FieldError(BaseModel):
+    """What is wrong with one field of the body, or one parameter."""
+
+    pointer: str = Field(description="JSON pointer into the body; `?name` for a query, `{name}` for a path parameter")
+    detail: str
+    code: str
+
+
+class Problem(BaseModel):
+    """RFC 9457."""
+
+    type: str = Field(examples=["urn:blockwright:problem:invalid-request"])
+    title: str
+    status: int
+    detail: str
+    code: str = Field(description="stable; what programs should look at")
+    request_id: str
+    errors: list[FieldError] = Field(default_factory=list)
+
+
+class ApiError(Exception):
+    """A refusal that only HTTP knows, such as a foreign Host."""
+
+    def __init__(self, status: int, code: str, detail: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.code = code
+        self.detail = detail
+        self.headers = dict(headers or {})
+
+
+def problem(
+    request_id: str,
+    status: int,
+    code: str,
+    detail: str,
+    *,
+    errors: Sequence[FieldError] = (),
+    headers: Mapping[str, str] | None = None,
+) -> JSONResponse:
+    body = Problem(
+        type=f"urn:blockwright:problem:{code}",
+        title=HTTPStatus(status).phrase,
+        status=status,
+        detail=detail,
+        code=code,
+        request_id=request_id,
+        errors=list(errors),
+    )
+    return JSONResponse(body.model_dump(), status, headers=headers, media_type=MEDIA_TYPE)
+
+
+def field_errors(errors: Iterable[Mapping[str, Any]], prefix: str = "") -> list[FieldError]:
+    """Pydantic's errors as pointers and one-line details.
+
+    An error that a validator caught from another model (a block's options inside a candidate) is opened, so that
+    the pointer leads to the field itself.
+    """
+    found: list[FieldError] = []
+    for error in errors:
+        pointer = prefix + "".join(f"/{_escape(part)}" for part in error["loc"])
+        inner = error.get("ctx", {}).get("error")
+        if isinstance(inner, ValidationError):
+            found.extend(field_errors(inner.errors(), f"{pointer}/options"))
+            continue
+        code = getattr(inner, "code", error["type"].replace("_", "-"))
+        found.append(FieldError(pointer=pointer, detail=_detail(error), code=code))
+    return found
+
+
+def summary(errors: Sequence[FieldError]) -> str:
+    """One line for people: the first error with its place, and how many more there are."""
+    first = errors[0]
+    place = f"{first.pointer}: " if first.pointer else ""
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    return f"{place}{first.detail}{more}"
+
+
+def install(app: FastAPI) -> None:
+    """Register the handlers; routes then raise domain errors and know no HTTP."""
+    app.add_exception_handler(RequestValidationError, _on_validation)
+    app.add_exception_handler(HTTPException, _on_http)
+    app.add_exception_handler(ApiError, _on_api)
+    app.add_exception_handler(BlockwrightError, _on_domain)
+    app.add_exception_handler(NotFound, _on_domain)
+    app.add_exception_handler(WrongState, _on_domain)
+    app.add_exception_handler(OperationalError, _on_database)
+    app.add_exception_handler(Exception, _on_bug)
+
+
+def _escape(part: object) -> str:
+    return str(part).replace("~", "~0").replace("/", "~1")
+
+
+def _detail(error: Mapping[str, Any]) -> str:
+    if error["type"] == "extra_forbidden":
+        return f"unknown field {str(error['loc'][-1])!r}"
+    message = str(error["msg"]).removeprefix("Value error, ")
+    got = error.get("input")
+    if isinstance(got, str | int | float) and error["type"] != "value_error":
+        message = f"{message}, got {str(got)[:60]!r}" if isinstance(got, str) else f"{message}, got {got}"
+    return message[:1].lower() + message[1:]
+
+
+def _request_id(request: Request) -> str:
+    return str(request.scope.get("blockwright.request_id", ""))
+
+
+def _on_validation(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    fields: list[FieldError] = []
+    for each in error.errors():
+        where, *path = each["loc"]
+        if where == "body":
+            fields.extend(field_errors([{**each, "loc": path}]))
+        else:
+            name = str(path[-1])
+            pointer = f"?{name}" if where == "query" else f"{{{name}}}"
+            fields.append(FieldError(pointer=pointer, detail=_detail(each), code=each["type"].replace("_", "-")))
+    return problem(_request_id(request), 422, "invalid-request", summary(fields), errors=fields)
+
+
+def _on_http(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    code = {404: "not-found", 405: "method-not-allowed", 413: "body-too-large"}.get(error.status_code, "http-error")
+    detail = f"no such page: {request.url.path}" if error.status_code == 404 else str(error.detail).lower()
+    return problem(_request_id(request), error.status_code, code, detail, headers=error.headers)
+
+
+def _on_api(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, ApiError)
+    return problem(_request_id(request), error.status, error.code, error.detail, headers=error.headers)
+
+
+def _on_domain(request: Request, error: Exception) -> JSONResponse:
+    status, code = 422, getattr(error, "code", "error")
+    if isinstance(error, NotFound):
+        status, code = 404, "not-found"
+    elif isinstance(error, WrongState):
+        status, code = 409, "wrong-state"
+    elif isinstance(error, InvalidJson):
+        status = 400
+    return problem(_request_id(request), status, code, str(error))
+
+
+def _on_database(request: Request, error: Exception) -> JSONResponse:
+    """A database that is locked or away: nothing was changed, so the same request may be sent again."""
+    log.error("request %s: %s", _request_id(request), str(error).splitlines()[0])
+    detail = "the database did not answer in time; nothing was changed, try again"
+    return problem(_request_id(request), 503, "database-unavailable", detail, headers={"Retry-After": "1"})
+
+
+def _on_bug(request: Request, error: Exception) -> JSONResponse:
+    detail = f"something went wrong here; the log of the api names request {_request_id(request)}"
+    return problem(_request_id(request), 500, "internal", detail)

@@ -1,0 +1,59 @@
+"""Where the api listens and who may use it: read once, from the environment, by the process that starts."""
+
+from __future__ import annotations
+
+import ipaddress
+from pathlib import Path
+from typing import Self
+
+from pydantic import Field, SecretStr, model_validator
+
+from db.settings import Settings as DatabaseSettings
+
+MIN_TOKEN_LENGTH = 16
+
+
+class Settings(DatabaseSettings):
+    """Environment variables carry the prefix BLOCKWRIGHT_, such as BLOCKWRIGHT_PORT.
+
+    Raises:
+        ValueError: another address than loopback without a token, a token that is too short, or two tokens.
+    """
+
+    host: str = Field("127.0.0.1", description="address to listen on; anything but loopback needs a token")
+    port: int = Field(8400, ge=0, le=65535, description="0: any free port")
+    token: SecretStr | None = Field(None, description="bearer token that every request must carry")
+    token_file: Path | None = Field(None, description="file that holds the token, such as a compose secret")
+    allowed_hosts: tuple[str, ...] = Field((), description="names by which clients may call, besides loopback's")
+    max_body_size: int = Field(2 * 1024 * 1024, ge=1024, description="bytes of a request body")
+    max_streams: int = Field(256, ge=1, description="event streams at once")
+
+    @model_validator(mode="after")
+    def _check_token(self) -> Self:
+        if self.token is not None and self.token_file is not None:
+            raise ValueError("both BLOCKWRIGHT_TOKEN and BLOCKWRIGHT_TOKEN_FILE are set; one is right")
+        if self.token_file is not None:
+            try:
+                self.token = SecretStr(self.token_file.read_text().strip())
+            except OSError as error:
+                raise ValueError(f"cannot read the token file {self.token_file}: {error.strerror}") from None
+        if self.token is not None and len(self.token.get_secret_value()) < MIN_TOKEN_LENGTH:
+            raise ValueError(f"the token is too short; at least {MIN_TOKEN_LENGTH} characters")
+        if self.token is not None and not self.token.get_secret_value().isascii():
+            raise ValueError("the token has characters beyond ASCII, which no header can carry")
+        if self.token is None and not is_loopback(self.host):
+            raise ValueError(
+                f"refusing to listen on {self.host} without a token; set BLOCKWRIGHT_TOKEN or BLOCKWRIGHT_TOKEN_FILE,"
+                " or listen on 127.0.0.1"
+            )
+        return self
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the address; names other than localhost may resolve to anything."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
