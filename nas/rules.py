@@ -1,0 +1,111 @@
+"""What the architectures of several seeds have in common, said with its evidence.
+
+p : 1 is all blocks : attention blocks (par-search.md, correction 1); a skipped slot holds no block. What is inferred
+here is a description of what was found: only retraining against baselines of equal cost could confirm it as a rule,
+and nothing in this module does, so the verdict is always "not confirmed".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from nas.architecture import Architecture
+from nas.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class RuleStatement:
+    """Where attention was placed, in one line and in numbers.
+
+    Args:
+        statement: the line for people; slots are counted from 1 there.
+        verdict: "not confirmed": inferred from searches, not retrained against baselines of equal cost.
+        n_searches: searches behind it.
+        n_seeds: seeds behind it, over all searches.
+        n_slots: slots L of each architecture.
+        attention_slots: attention slots of each seed, counted from 0.
+        blocks: blocks of each seed, skipped slots not counted.
+        ratio: all blocks : attention blocks over all seeds; None where no seed has attention.
+        undecided: undecided slots over all seeds; their candidates are ties.
+    """
+
+    statement: str
+    verdict: Literal["not confirmed"]
+    n_searches: int
+    n_seeds: int
+    n_slots: int
+    attention_slots: tuple[tuple[int, ...], ...]
+    blocks: tuple[int, ...]
+    ratio: float | None
+    undecided: int
+
+
+def describe(architectures: Sequence[Architecture], *, n_searches: int = 1) -> RuleStatement:
+    """State where the seeds put attention.
+
+    Args:
+        architectures: the derived one of each seed, all of the same depth.
+        n_searches: searches that the seeds belong to.
+
+    Raises:
+        InvalidInput: no architecture, or architectures of different depths.
+    """
+    if not architectures:
+        raise InvalidInput("a rule needs at least one derived architecture; there is none")
+    depths = sorted({len(each.labels) for each in architectures})
+    if len(depths) > 1:
+        raise InvalidInput(f"architectures of {depths[0]} and of {depths[-1]} slots have no rule in common")
+    families = [each.families for each in architectures]
+    attention = tuple(tuple(i for i, family in enumerate(each) if family == "attention") for each in families)
+    blocks = tuple(sum(family != "identity" for family in each) for each in families)
+    n_attention = sum(map(len, attention))
+    ratio = sum(blocks) / n_attention if n_attention else None
+    undecided = sum(len(each.undecided) for each in architectures)
+    line = f"{_count(n_searches, 'search', 'searches')}, {_count(len(architectures), 'seed')}: not confirmed; "
+    line += _placement(attention, blocks, depths[0], ratio)
+    if undecided:
+        line += f"; {_count(undecided, 'slot')} undecided"
+    return RuleStatement(
+        statement=line,
+        verdict="not confirmed",
+        n_searches=n_searches,
+        n_seeds=len(architectures),
+        n_slots=depths[0],
+        attention_slots=attention,
+        blocks=blocks,
+        ratio=ratio,
+        undecided=undecided,
+    )
+
+
+def _count(number: int, singular: str, plural: str | None = None) -> str:
+    return f"{number} {singular if number == 1 else plural or singular + 's'}"
+
+
+def _placement(attention: Sequence[Sequence[int]], blocks: Sequence[int], n_slots: int, ratio: float | None) -> str:
+    """Where attention is over all seeds, and the ratio with its range where the seeds differ."""
+    if ratio is None:
+        return f"no attention in any of {n_slots} slots"
+    text = f"attention in {_slots(sorted({slot for seed in attention for slot in seed}))} of {n_slots}"
+    without = sum(not seed for seed in attention)
+    ratios = [n / len(seed) for n, seed in zip(blocks, attention, strict=True) if seed]
+    numbers = f"{ratio:.1f} : 1"
+    if f"{min(ratios):.1f}" != f"{max(ratios):.1f}":
+        numbers += f", by seed {min(ratios):.1f} to {max(ratios):.1f}"
+    if without:
+        numbers += f", {_count(without, 'seed')} without any"
+    return f"{text} (all blocks : attention blocks {numbers})"
+
+
+def _slots(slots: Sequence[int]) -> str:
+    """Slots counted from 1, runs drawn together: 'slot 3', 'slots 1, 3-5'."""
+    runs: list[list[int]] = []
+    for slot in slots:
+        if runs and slot == runs[-1][-1] + 1:
+            runs[-1].append(slot)
+        else:
+            runs.append([slot])
+    parts = [f"{run[0] + 1}-{run[-1] + 1}" if len(run) > 1 else str(run[0] + 1) for run in runs]
+    return f"{'slot' if len(slots) == 1 else 'slots'} {', '.join(parts)}"
