@@ -1,0 +1,232 @@
+"""What the service answers, field by field: the OpenAPI document and the Python of every answer.
+
+A request is `nas.config.SearchRequest` itself and a table `nas.cost.LatencyTable`; neither is typed again here.
+L slots, K candidates.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, Field
+
+State = Literal["queued", "running", "cancelling", "succeeded", "failed", "cancelled"]
+Stage = Literal["measuring", "searching", "deriving", "retraining", "exporting"]
+Item = TypeVar("Item")
+
+
+class Page(BaseModel, Generic[Item]):
+    """Part of a list; `next` is the cursor of the following part."""
+
+    items: list[Item]
+    next: str | None = Field(None, description="opaque; pass it as ?cursor= for the next page, null at the end")
+
+
+class Progress(BaseModel):
+    """How far a search is, over all its trials."""
+
+    step: int = Field(description="weight updates done")
+    n_steps: int = Field(description="weight updates planned; retrainings are estimated until they are known")
+    share: float = Field(ge=0, le=1)
+    eta_s: float | None = Field(description="seconds left at the pace so far; null while nothing can be said")
+
+
+class Search(BaseModel):
+    """One search, with all that a list or a page head needs."""
+
+    id: str
+    name: str
+    state: State
+    stage: Stage | None
+    reason: str | None = Field(description="why it failed, for a person who wants to act on it")
+    created_at: str
+    started_at: str | None
+    finished_at: str | None
+    attempt: int = Field(description="starts of a runner so far")
+    labels: list[str] = Field(description="candidates in the order of every matrix")
+    last_event: int = Field(description="number of the newest event")
+    progress: Progress
+    request: dict[str, Any] = Field(description="the request with every default written out")
+    result: dict[str, Any] | None = Field(description="what /report answers, once the search has succeeded")
+
+
+class Trial(BaseModel):
+    """One supernet search or one retraining."""
+
+    id: str
+    kind: Literal["search", "retrain"]
+    sample: int
+    seed: int
+    role: str | None = Field(None, description="of a retraining: which architecture it trains")
+    state: str
+    reason: str | None
+    last_step: int | None
+
+
+class Report(BaseModel):
+    """State of a trial after `step` weight updates; losses in nats per token, null where the kind has none."""
+
+    trial: str
+    step: int
+    train_loss: float | None
+    val_loss: float | None
+    val_loss_soft: float | None
+    val_loss_argmax: float | None
+    tau: float | None
+    expected_ms: float | None
+    entropy: float | None
+    tokens_per_s: float | None
+
+
+class Probabilities(BaseModel):
+    """softmax(alpha) of a trial after `step` weight updates."""
+
+    trial: str
+    step: int
+    probabilities: list[list[float | None]] = Field(description="(L, K); columns are the search's labels")
+    null_gaps: list[float] | None = Field(description="(L,) gap of log-probabilities that chance alone reaches")
+
+
+class SeedProbabilities(BaseModel):
+    """What one trial's search ended with."""
+
+    sample: int
+    seed: int
+    step: int
+    labels: list[str]
+    probabilities: list[list[float]] = Field(description="(L, K)")
+    null_gaps: list[float] = Field(description="(L,)")
+
+
+class ResultArchitecture(BaseModel):
+    """An architecture in a result."""
+
+    role: str = Field(description="argmax, budget, or parent")
+    string: str = Field(description="a letter a slot", examples=["SAFSFAFM"])
+    slots: list[str] = Field(description="the label of each slot")
+    undecided: list[int] = Field(description="slots whose candidates tie; the cheapest was taken")
+    sample: int | None
+    seed: int | None
+    predicted_ms: float | None
+
+
+class Quality(BaseModel):
+    """Bits per byte on the test part, derived minus parent, paired over windows and seeds."""
+
+    derived_bits_per_byte: float
+    parent_bits_per_byte: float
+    difference: float
+    low: float
+    high: float
+    verdict: Literal["better", "worse", "cannot tell"]
+    n_windows: int
+    n_seeds: int
+
+
+class Latency(BaseModel):
+    """Derived against parent at the first serve mode, timed in turns in one process."""
+
+    ratio: float = Field(description="median of paired ratios")
+    low: float
+    high: float
+    repeatability: float = Field(description="how far the ratio of the parent to its own twin is from 1")
+    derived_ms: float
+    parent_ms: float
+
+
+class RuleLine(BaseModel):
+    """What the architectures of the seeds have in common."""
+
+    statement: str
+    verdict: Literal["not confirmed"]
+
+
+class Export(BaseModel):
+    """The downloadable model."""
+
+    file: str
+    sha256: str
+    logits_max_abs_difference: float = Field(description="exported against trained model, same tokens")
+
+
+class Result(BaseModel):
+    """What a search found: the content of its result.json."""
+
+    search: dict[str, Any] = Field(description="id, name, dataset and what else identifies the run")
+    probabilities: list[SeedProbabilities]
+    architectures: list[ResultArchitecture]
+    derived: ResultArchitecture
+    parent: ResultArchitecture
+    rule: RuleLine
+    quality: Quality
+    latency: Latency
+    export: Export
+    seconds: dict[str, float] = Field(description="measuring, searching, deriving, retraining, exporting, total")
+
+
+class ArchitectureRow(BaseModel):
+    """A derived architecture or a baseline, as stored."""
+
+    id: str
+    role: str
+    string: str
+    sample: int | None
+    seed: int | None
+    predicted_ms: float | None
+    architecture: dict[str, Any] = Field(description="the content of architecture.json")
+
+
+class Rule(BaseModel):
+    """A rule line with its evidence."""
+
+    id: str
+    statement: str
+    verdict: str
+    evidence: dict[str, Any]
+
+
+class Artifact(BaseModel):
+    """A file that a search left; GET /artifacts/{id} downloads it."""
+
+    id: str
+    kind: str
+    name: str
+    sha256: str
+    n_bytes: int
+
+
+class Dataset(BaseModel):
+    """A text that requests may name."""
+
+    name: str
+    description: str
+    built_in: bool
+    fingerprint: str | None = Field(description="sha256 of the text; of a built-in one known after its first use")
+    n_bytes: int | None
+
+
+class LatencyTableRow(BaseModel):
+    """A table in the list; GET /latency-tables/{id} has its entries."""
+
+    id: str
+    device: dict[str, str]
+    serve: dict[str, Any]
+    error_median: float
+    error_p95: float
+    created_at: str
+
+
+class Event(BaseModel):
+    """The `data` of one server-sent event; `number` is its `id`."""
+
+    number: int
+    type: str
+    at: str
+    data: dict[str, Any] = Field(description="of `reports`: trial, first_step, last_step and the rows themselves")
+
+
+class Version(BaseModel):
+    """Of the running service."""
+
+    version: str
+    python: str
