@@ -1,0 +1,13 @@
+"""Which migration the database is at, without alembic: all that the api may ask."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection
+
+VERSION_TABLE = "blockwright_version"
+HEAD = "0001"  # the newest file of db/migrations/versions; a test compares
+
+
+def current(connection: Connection) -> str | None:
+    """The revision of the database; None: never migrated."""
+    raise NotImplementedError
