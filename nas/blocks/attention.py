@@ -24,8 +24,9 @@ class Attention(Block):
 
     def forward(self, x: Tensor, context: Context) -> Tensor:  # (B, T, D) -> (B, T, D)
         qkv = self.proj_in(x).unflatten(-1, (3, self.n_heads, -1)).permute(2, 0, 3, 1, 4)  # (3, B, H, T, W)
-        qk, v = qkv[:2], qkv[2]
-        q, k = rotate(qk, context.positions) if self.rotary else qk
+        qk, v = qkv.split([2, 1])  # not slices: the gradient of each would fill a tensor as large as qkv
+        q, k = (rotate(qk, context.positions) if self.rotary else qk).unbind()
+        v = v.squeeze(0)
         if context.key_padding is None:  # without a mask tensor the fused kernel skips what causality hides
             mixed = F.scaled_dot_product_attention(q, k, v, is_causal=context.causal)
         else:

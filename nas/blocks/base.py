@@ -65,7 +65,7 @@ def rotate(x: Tensor, positions: Tensor) -> Tensor:
     frequencies = 10000.0 ** (-torch.arange(half, device=x.device, dtype=torch.float32) / half)
     angles = positions.to(torch.float32)[:, None] * frequencies  # (T, W/2)
     cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
-    first, second = x[..., :half], x[..., half:]
+    first, second = x.chunk(2, dim=-1)  # not two slices: the gradient of each slice would fill a tensor as large as x
     return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)
 
 

@@ -36,13 +36,14 @@ class MixtureOfGaussianKeys(Block):
 
     def forward(self, x: Tensor, context: Context) -> Tensor:  # (B, T, D) -> (B, T, D)
         projected = self.proj_in(x).unflatten(-1, (2 + self.n_keys, self.n_heads, -1)).permute(2, 0, 3, 1, 4)
-        qk, v = projected[:-1], projected[-1]  # (1 + M, B, H, T, W), (B, H, T, W)
+        qk, v = projected.split([1 + self.n_keys, 1])  # (1 + M, B, H, T, W), (1, B, H, T, W)
         if self.rotary:
             qk = rotate(qk, context.positions)  # keeps the norms, so distances stay those of the spec
         allowed = allowed_keys(context, x.shape[1])
         if allowed is not None:
             allowed = torch.cat([allowed] * self.n_keys, dim=-1)  # (.., T, M * T)
-        mixed = mix(qk[0], qk[1:], v, self.logits.log_softmax(dim=-1), allowed)
+        q, keys = qk.split([1, self.n_keys])
+        mixed = mix(q[0], keys, v[0], self.logits.log_softmax(dim=-1), allowed)
         out: Tensor = self.proj_out(mixed.transpose(1, 2).flatten(2))
         return out
 
