@@ -1,0 +1,261 @@
+"""Latency, measured on this machine: the table that a search reads, and the comparison of two finished networks.
+
+Everything is timed in one process, round-robin, and reported by medians, so that another program on the machine
+slows all alike. A table's entry is one block as its slot runs it (norm, block, residual); identity is 0 by
+definition (par-search.md section 4.1). B batch, T tokens, D model width, K candidates.
+"""
+
+from __future__ import annotations
+
+import copy
+import gc
+import platform
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from nas.blocks import block_classes
+from nas.config import SearchSpace, ServeMode
+from nas.cost import LatencyEntry, LatencyTable, entry_key
+from nas.data.parts import VOCAB_SIZE
+from nas.network import Network
+from nas.options import NetworkConfig, SlotConfig
+
+N_NETWORKS = 10  # random ones behind the fit of offset and scale
+_ROUNDS = 36
+_SLOT_RUNS = 3  # per round, so that each entry is the median of more than 100
+_UNTIMED_ROUNDS = 7
+_LONGEST_S = 18.0  # of all rounds; a large model gets fewer of them, never fewer than _FEWEST_ROUNDS
+_FEWEST_ROUNDS = 5
+_RESAMPLES = 2000
+
+
+@dataclass(frozen=True)
+class PairedLatency:
+    """Latency of a network against a reference, timed in turn.
+
+    Args:
+        ratio: median over rounds of network time / reference time.
+        low: lower end of the 95% interval of that median.
+        high: upper end.
+        repeatability: how far the same measurement of an equal twin of the reference can stray from 1; "no slower
+            than the reference" can be claimed up to a ratio of 1 + repeatability.
+        ms: median milliseconds per call, by the names given.
+        n_rounds: timed rounds.
+    """
+
+    ratio: float
+    low: float
+    high: float
+    repeatability: float
+    ms: dict[str, float]
+    n_rounds: int
+
+
+def device_description(cpus: float) -> dict[str, str]:
+    """What a latency table holds for: processor, threads, number format and software, as text.
+
+    Args:
+        cpus: processors of a trial; one thread each, at least one.
+    """
+    return {
+        "processor": _processor(),
+        "threads": str(max(1, int(cpus))),
+        "dtype": "float32",
+        "system": f"{platform.system()} {platform.machine()}",
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def measure_table(space: SearchSpace, serve: ServeMode, *, threads: int, seed: int = 0) -> LatencyTable:
+    """Measure each candidate alone and random networks whole, and fit one to the other.
+
+    The error kept in the table is that of networks left out of the fit, one after the other.
+
+    Args:
+        space: candidates and shape.
+        serve: batch and lengths.
+        threads: threads to measure with; the process gets its own number back afterwards.
+        seed: of the random networks and of their weights.
+    """
+    drawn = random.Random(seed)
+    paths = [[drawn.choice(space.labels) for _ in range(space.n_slots)] for _ in range(N_NETWORKS)]
+    classes = block_classes(candidate.block for candidate in space.candidates)
+
+    def network(labels: Sequence[str]) -> Network:
+        chosen = [space.candidate(label) for label in labels]
+        slots = tuple(SlotConfig(candidate.block, candidate.options) for candidate in chosen)
+        return Network(NetworkConfig(space.shape(causal=True), VOCAB_SIZE, slots, space.norm), classes).eval()
+
+    with _inference(threads, seed):
+        tokens = _tokens(serve)
+        single = network(space.labels)  # each candidate in a slot of its own
+        x, context = single.backbone.embed(tokens), single.backbone.context(tokens)
+        slots = [single.slots[number] for number in single.slots]
+        calls = [partial(slot, x, context) for slot in slots for _ in range(_SLOT_RUNS)]
+        calls += [partial(network(path), tokens) for path in paths]
+        times = _round_robin(calls, _ROUNDS)
+
+    alone = times[:, : len(calls) - N_NETWORKS].reshape(-1, len(slots), _SLOT_RUNS).transpose(1, 0, 2)
+    runs = dict(zip((int(number) for number in single.slots), alone.reshape(len(slots), -1), strict=True))
+    entries = {
+        entry_key(candidate, space, serve): LatencyEntry(
+            block=candidate.block,
+            options=candidate.options,
+            median_ms=float(np.median(runs[index])) if index in runs else 0.0,
+            iqr_ms=float(np.subtract(*np.quantile(runs[index], [0.75, 0.25]))) if index in runs else 0.0,
+            n_runs=runs[index].size if index in runs else 0,
+        )
+        for index, candidate in enumerate(space.candidates)
+    }
+    medians = {each.label: entries[entry_key(each, space, serve)].median_ms for each in space.candidates}
+    sums = np.array([sum(medians[label] for label in path) for path in paths])
+    whole_ms = np.median(times[:, -N_NETWORKS:], axis=0)
+    offset, scale = fit_offset_and_scale(sums, whole_ms)
+    errors = _left_out_errors(sums, whole_ms)
+    return LatencyTable(
+        device=device_description(threads),
+        serve=serve,
+        entries=entries,
+        offset_ms=offset,
+        scale=scale,
+        error_median=float(np.median(errors)),
+        error_p95=float(np.quantile(errors, 0.95)),
+        n_networks=N_NETWORKS,
+    )
+
+
+def compare_latency(
+    networks: Mapping[str, Network], serve: ServeMode, rounds: int, *, threads: int = 1
+) -> PairedLatency:
+    """Time two networks and an equal twin of the second in turn, in a new order each round.
+
+    Args:
+        networks: two by name: the one in question, then its reference.
+        serve: batch and lengths.
+        rounds: timed rounds, at least 5; fewer are run when they take long.
+        threads: threads to measure with; the process gets its own number back afterwards.
+
+    Raises:
+        ValueError: not two networks, or fewer than 5 rounds.
+    """
+    if len(networks) != 2:
+        raise ValueError(f"latency is compared between 2 networks, one and its reference; there are {len(networks)}")
+    if rounds < _FEWEST_ROUNDS:
+        raise ValueError(f"rounds is {rounds}; it must be at least {_FEWEST_ROUNDS}")
+    name, reference = networks
+    timed = [networks[name].eval(), networks[reference].eval(), copy.deepcopy(networks[reference]).eval()]
+    with _inference(threads, seed=0):
+        tokens = _tokens(serve)
+        times = _round_robin([partial(network, tokens) for network in timed], rounds)
+    ratio, low, high = _median_interval(times[:, 0] / times[:, 1])
+    twin, twin_low, twin_high = _median_interval(times[:, 2] / times[:, 1])
+    return PairedLatency(
+        ratio=ratio,
+        low=low,
+        high=high,
+        repeatability=abs(twin - 1) + (twin_high - twin_low) / 2,
+        ms={name: float(np.median(times[:, 0])), reference: float(np.median(times[:, 1]))},
+        n_rounds=len(times),
+    )
+
+
+def fit_offset_and_scale(sums: NDArray[np.float64], measured: NDArray[np.float64]) -> tuple[float, float]:
+    """Least squares of measured = offset + scale * sum, with offset >= 0 and scale > 0.
+
+    Where all sums are equal, or noise would make the scale negative, the scale is 1.
+
+    Args:
+        sums: of the entries of each network's slots, (N,) milliseconds.
+        measured: of the whole networks, (N,) milliseconds.
+    """
+    spread = sums - sums.mean()
+    variance = float((spread**2).sum())
+    scale = float((spread * measured).sum()) / variance if variance > 0 else 0.0
+    offset = float(measured.mean() - scale * sums.mean())
+    if scale > 0 and offset < 0:
+        offset, scale = 0.0, float((sums * measured).sum() / (sums**2).sum())
+    if scale <= 0:
+        offset, scale = max(0.0, float((measured - sums).mean())), 1.0
+    return offset, scale
+
+
+def _left_out_errors(sums: NDArray[np.float64], measured: NDArray[np.float64]) -> list[float]:
+    """Relative error of each network by the fit to all others."""
+    errors = []
+    for left_out in range(len(sums)):
+        others = np.arange(len(sums)) != left_out
+        offset, scale = fit_offset_and_scale(sums[others], measured[others])
+        errors.append(abs(float(offset + scale * sums[left_out] - measured[left_out])) / float(measured[left_out]))
+    return errors
+
+
+def _round_robin(calls: Sequence[Callable[[], object]], rounds: int) -> NDArray[np.float64]:
+    """Milliseconds of each call in each round, (rounds or fewer, calls), in a new order every round."""
+    shuffle = random.Random(0).shuffle  # the same neighbour every time would be the same warm cache every time
+    order = list(range(len(calls)))
+    times: list[list[float]] = []
+    started = time.perf_counter()
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        for number in range(-_UNTIMED_ROUNDS, rounds):
+            elapsed = time.perf_counter() - started
+            if len(times) >= _FEWEST_ROUNDS and elapsed > _LONGEST_S:
+                break
+            if -_UNTIMED_ROUNDS < number < 0 and elapsed > _LONGEST_S / 10:
+                continue  # a model this slow is warm after one round
+            shuffle(order)
+            row = [0.0] * len(calls)
+            for index in order:
+                before = time.perf_counter()
+                calls[index]()
+                row[index] = 1e3 * (time.perf_counter() - before)
+            if number >= 0:
+                times.append(row)
+    finally:
+        if collecting:
+            gc.enable()
+    return np.array(times)
+
+
+def _median_interval(values: NDArray[np.float64]) -> tuple[float, float, float]:
+    """Median and the ends of its 95% bootstrap interval."""
+    picks = np.random.default_rng(0).integers(0, len(values), size=(_RESAMPLES, len(values)))
+    low, high = np.quantile(np.median(values[picks], axis=1), [0.025, 0.975])
+    return float(np.median(values)), float(low), float(high)
+
+
+@contextmanager
+def _inference(threads: int, seed: int) -> Iterator[None]:
+    """No gradients, `threads` threads, a seeded generator; threads and generator are put back."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        with torch.random.fork_rng(devices=[]), torch.inference_mode():
+            torch.manual_seed(seed)
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _tokens(serve: ServeMode) -> torch.Tensor:
+    return torch.randint(0, VOCAB_SIZE, (serve.batch, serve.query_length))
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
