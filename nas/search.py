@@ -159,7 +159,8 @@ class Search:
         loss = loss_of(self._alpha_forward(windows[:, :-1], soft), windows).cpu()
         expected_ms = cost.expected(torch.softmax(self.alphas.values, dim=-1), self.slot_costs, self.offset_ms)
         loss = loss + self.pressure.penalty(expected_ms, self.step)
-        (gradient,) = torch.autograd.grad(loss, [self.alphas.values])
+        # A single path of identities alone does not depend on alpha: its gradient is zero, not missing.
+        (gradient,) = torch.autograd.grad(loss, [self.alphas.values], materialize_grads=True)
         self.alphas.update(gradient)
 
     def _alpha_forward(self, tokens: Tensor, soft: Tensor) -> Tensor:

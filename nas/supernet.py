@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from nas import catalog
-from nas.backbone import Backbone
+from nas.backbone import Backbone, make_norm
 from nas.blocks.base import Block, Context
 from nas.config import SearchSpace
 
@@ -23,7 +23,7 @@ class MixedBlock(nn.Module):
     def __init__(self, space: SearchSpace, classes: Mapping[str, type[Block]]) -> None:
         super().__init__()
         shape = space.shape(causal=True)
-        self.norm = nn.LayerNorm(space.d_model)
+        self.norm = make_norm(space.norm, space.d_model)
         self.labels = space.labels
         # Identity has no module: it costs nothing and computes nothing.
         self.blocks = nn.ModuleDict(

@@ -96,7 +96,7 @@ def evaluate(forward: Callable[[Tensor], Tensor], windows: Tensor, batch_size: i
         (N,) on the CPU.
     """
     losses = []
-    for batch in windows.split(batch_size):
+    for batch in torch.split(windows, batch_size):
         logits = forward(batch[:, :-1])
         nats = F.cross_entropy(logits.transpose(1, 2).float(), batch[:, 1:], reduction="none")
         losses.append(nats.mean(dim=1).cpu())

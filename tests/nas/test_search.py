@@ -1,0 +1,240 @@
+"""The search as a procedure: who learns on what, what stays untouched, resume with the same bits; items 17 and 37."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from nas import checkpoint
+from nas.config import SearchRequest
+from nas.errors import InvalidInput, SearchFailed
+from nas.search import Search
+from nas.steps import StepRecord
+from tests import tiny
+
+
+def make(**overrides: Any) -> Search:
+    request = tiny.request(**overrides)
+    return Search(request, parts=tiny.parts(request), table=tiny.table(request.space))
+
+
+def bits(search: Search) -> dict[str, Tensor]:
+    return {name: parameter.detach().clone() for name, parameter in search.weights.items()}
+
+
+def comparable(record: StepRecord) -> StepRecord:
+    return replace(record, tokens_per_s=None)
+
+
+def test_records_come_at_step_zero_at_every_report_and_at_the_end() -> None:
+    records = list(make(method={"n_steps": 11, "report_every": 4, "checkpoint_every": 6}).run())
+    assert [record.step for record in records] == [0, 4, 6, 8, 11]
+    assert [record.checkpoint for record in records] == [False, False, True, False, True]
+    assert [record.last for record in records] == [False, False, False, False, True]
+
+
+def test_a_record_tells_softmax_alpha_and_where_alpha_has_not_moved_no_argmax_loss() -> None:
+    search = make()
+    first, *_, last = search.run()
+    assert first.train_loss is None
+    assert first.val_loss_argmax is None
+    assert first.probabilities == [[pytest.approx(0.2)] * 5] * 2
+    assert first.null_gaps == [0.0, 0.0]
+    assert last.val_loss_argmax is not None
+    assert last.probabilities is not None
+    expected = torch.softmax(search.alphas.values.detach(), -1)
+    torch.testing.assert_close(torch.tensor(last.probabilities), expected, atol=1e-6, rtol=0)
+    assert last.expected_ms == pytest.approx(
+        1.0 + float((expected * torch.tensor([3.0, 2.0, 0.0, 2.5, 3.5])).sum()), rel=1e-6
+    )
+    assert last.tau == 0.2
+
+
+def test_alpha_stays_zero_in_warm_up_and_moves_afterwards() -> None:
+    search = make(method={"n_steps": 12, "warmup_share": 0.5, "report_every": 1})
+    for record in search.run():
+        if record.step <= 6:
+            assert not search.alphas.values.any()
+            assert not search.alphas.nulls.any()
+    assert search.alphas.values.any()
+    assert search.alphas.n_updates == 1  # (12 - 6) * 0.25, rounded down
+
+
+def test_alpha_updates_are_the_asked_share_of_all_updates() -> None:
+    search = make(method={"n_steps": 41, "warmup_share": 0.0, "alpha_share": 0.2, "report_every": 41})
+    list(search.run())
+    assert search.alphas.n_updates == 10  # one to four weight updates
+
+
+def test_a_weight_step_leaves_alpha_and_its_optimiser_untouched() -> None:
+    search = make(method={"warmup_share": 0.0})
+    search._alpha_step()
+    before = {name: value.detach().clone() for name, value in search.alphas.names.items()}
+    moments = checkpoint.optimiser_tensors("a", search.alphas.optimiser, search.alphas.names)
+    moments = {name: value.clone() for name, value in moments.items()}
+    search._weight_step()
+    assert all(torch.equal(value, before[name]) for name, value in search.alphas.names.items())
+    after = checkpoint.optimiser_tensors("a", search.alphas.optimiser, search.alphas.names)
+    assert all(torch.equal(after[name], value) for name, value in moments.items())
+    assert search.alphas.values.grad is None
+
+
+@pytest.mark.parametrize("estimator", ["soft", "straight_through", "single_path"])
+def test_an_alpha_step_leaves_weights_their_gradients_and_moments_untouched(estimator: str) -> None:
+    search = make(method={"warmup_share": 0.0, "alpha_estimator": estimator})
+    for _ in range(3):
+        search._weight_step()
+    before = bits(search)
+    moments = {
+        name: value.clone()
+        for name, value in checkpoint.optimiser_tensors("w", search.optimiser, search.weights).items()
+    }
+    for _ in range(5):
+        search._alpha_step()
+    assert all(torch.equal(parameter, before[name]) for name, parameter in search.weights.items())
+    assert all(parameter.grad is None for parameter in search.weights.values())
+    after = checkpoint.optimiser_tensors("w", search.optimiser, search.weights)
+    assert after.keys() == moments.keys()
+    assert all(torch.equal(after[name], value) for name, value in moments.items())
+    assert search.alphas.values.any()
+
+
+def test_warm_up_gives_every_candidate_of_a_slot_the_same_number_of_updates() -> None:
+    search = make(method={"n_steps": 20, "warmup_share": 0.75, "report_every": 1})
+    for record in search.run():
+        if record.step and record.step <= 15 and record.step % 5 == 0:
+            assert record.updates == [[record.step // 5] * 5] * 2
+
+
+def test_uniform_share_one_stays_fair_to_the_end() -> None:
+    search = make(method={"n_steps": 20, "warmup_share": 0.2, "uniform_share": 1.0})
+    *_, last = search.run()
+    assert last.updates == [[4] * 5] * 2
+
+
+def test_weights_and_alpha_learn_on_disjoint_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    request = tiny.request(method={"warmup_share": 0.0})
+    parts = tiny.parts(request)
+    # Each part in an alphabet of its own, so that a batch tells where it came from.
+    parts.weights[:] = parts.weights % 16
+    parts.alpha[:] = 16 + parts.alpha % 16
+    search = Search(request, parts=parts, table=tiny.table(request.space))
+    assert int(search._windows("weight_data").max()) < 16
+    assert int(search._windows("alpha_data").min()) >= 16
+
+
+@pytest.mark.parametrize("estimator", ["soft", "straight_through", "single_path"])
+def test_the_same_seed_gives_the_same_bits_and_another_seed_others(estimator: str) -> None:
+    runs = [
+        [comparable(record) for record in make(method={"alpha_estimator": estimator}, trials={"seed": seed}).run()]
+        for seed in (3, 3, 4)
+    ]
+    assert runs[0] == runs[1]
+    assert runs[0] != runs[2]
+
+
+@pytest.mark.parametrize("stop_at", [2, 4, 8, 10])
+def test_a_stopped_and_resumed_search_has_the_bits_of_an_undisturbed_one(tmp_path: Path, stop_at: int) -> None:
+    overrides: dict[str, Any] = {
+        "method": {"warmup_share": 0.25, "n_steps": 14, "report_every": 2},
+        "budget": {"latency": {"ms": 2.0}},
+    }
+    undisturbed = make(**overrides)
+    expected = [comparable(record) for record in undisturbed.run()]
+    stopped = make(**overrides)
+    records = []
+    for record in stopped.run():
+        records.append(comparable(record))
+        if record.step == stop_at:
+            stopped.save(tmp_path / "state.safetensors")
+            break
+    resumed = make(**overrides)
+    resumed.load(tmp_path / "state.safetensors")
+    records += [comparable(record) for record in resumed.run()]
+    assert records == expected
+    assert torch.equal(resumed.alphas.values, undisturbed.alphas.values)
+    assert torch.equal(resumed.alphas.nulls, undisturbed.alphas.nulls)
+    assert all(torch.equal(parameter, undisturbed.weights[name]) for name, parameter in resumed.weights.items())
+
+
+def test_saving_does_not_disturb_the_search(tmp_path: Path) -> None:
+    plain = [comparable(record) for record in make().run()]
+    search = make()
+    saved = []
+    for record in search.run():
+        saved.append(comparable(record))
+        search.save(tmp_path / "state.safetensors")
+    assert saved == plain
+
+
+def test_library_code_leaves_the_callers_random_state_alone() -> None:
+    before = torch.get_rng_state()
+    list(make().run())
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_control_run_flips_signs_and_nothing_else() -> None:
+    real, control = make(), make(method={"random_signs": True})
+    list(real.run())
+    list(control.run())
+    assert torch.equal(real.updates[:, :].sum(-1), control.updates.sum(-1))
+    assert not torch.equal(real.alphas.values, control.alphas.values)
+
+
+def test_a_budget_pulls_alpha_towards_cheap_candidates() -> None:
+    """Item 23 in the whole engine: with a bound that cannot be met, identity gains and the dearest loses."""
+    method = {"n_steps": 60, "warmup_share": 0.1, "report_every": 10, "checkpoint_every": 100, "cost_weight": 20.0}
+    free = make(method=method)
+    pressed = make(method=method, budget={"latency": {"ms": 1.1}})
+    list(free.run())
+    list(pressed.run())
+    cost_free = free.offset_ms + float((free.alphas.probabilities() * free.slot_costs).sum())
+    cost_pressed = pressed.offset_ms + float((pressed.alphas.probabilities() * pressed.slot_costs).sum())
+    assert cost_pressed < cost_free - 0.05
+    assert (pressed.alphas.probabilities()[:, 2] > free.alphas.probabilities()[:, 2]).all()
+
+
+def test_a_diverging_search_fails_in_words() -> None:
+    search = make()
+    with torch.no_grad():
+        search.weights["backbone.embedding.weight"].fill_(math.nan)
+    with pytest.raises(SearchFailed, match=r"training diverged by step 2: the loss is nan; a lower lr"):
+        list(search.run())
+
+
+def test_wall_time_ends_a_search_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    *_, last = make(method={"max_minutes": 1e-9}).run()
+    assert last.last
+    assert last.checkpoint
+    assert last.step == 1
+
+
+def test_a_checkpoint_of_another_format_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoint, "CHECKPOINT_FORMAT_VERSION", 99)
+    search = make()
+    search.save(tmp_path / "state.safetensors")
+    monkeypatch.undo()
+    with pytest.raises(InvalidInput, match="checkpoint has format_version 99; this code reads 1"):
+        search.load(tmp_path / "state.safetensors")
+
+
+def test_a_failed_save_leaves_the_old_file_and_no_part(tmp_path: Path) -> None:
+    path = tmp_path / "state.safetensors"
+    checkpoint.write(path, {"x": torch.ones(2)}, {"step": 1})
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="Out of range float values are not JSON compliant"):
+        checkpoint.write(path, {"x": torch.ones(2)}, {"step": math.nan})
+    assert path.read_bytes() == before
+    assert [each.name for each in tmp_path.iterdir()] == ["state.safetensors"]
+
+
+def test_a_request_with_ranges_must_be_resolved_first() -> None:
+    request = tiny.request(ranges=[{"pointer": "/method/lr", "low": 1e-3, "high": 1e-2, "log": True}])
+    with pytest.raises(AssertionError):
+        Search(request, parts=tiny.parts(request), table=tiny.table(request.space))
+    resolved: SearchRequest = request.resolve({"/method/lr": 5e-3}, seed=7)
+    assert Search(resolved, parts=tiny.parts(request), table=tiny.table(request.space)).method.lr == 5e-3

@@ -1,0 +1,60 @@
+"""Small real inputs that many tests share: a space of few slots, a made-up latency table, a text, a request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nas.config import SearchRequest, SearchSpace, ServeMode
+from nas.cost import LatencyEntry, LatencyTable, entry_key
+from nas.data.parts import Parts, split
+
+MILLISECONDS = {"attention": 3.0, "ffn": 2.0, "identity": 0.0, "sgu": 2.5, "mgk": 3.5}
+
+
+def request(**overrides: Any) -> SearchRequest:
+    """A request that a search finishes in about a second; overrides are merged one level deep."""
+    base: dict[str, Any] = {
+        "name": "tiny",
+        "space": {"n_slots": 2, "d_model": 16, "n_heads": 2, "max_len": 16},
+        "task": {"train_length": 16, "serve": [{"batch": 2, "query_length": 16}]},
+        "method": {
+            "n_steps": 12, "batch_size": 4, "report_every": 2, "checkpoint_every": 4, "lr_warmup_steps": 2,
+            "eval_windows": 4,
+        },
+        "trials": {"n_seeds": 1},
+        "retrain": {"n_steps": 6, "n_seeds": 1, "test_windows": 8},
+    }  # fmt: skip
+    for part, values in overrides.items():
+        base[part] = {**base.get(part, {}), **values} if isinstance(values, dict) else values
+    return SearchRequest.model_validate(base)
+
+
+def table(space: SearchSpace, serve: ServeMode | None = None, **milliseconds: float) -> LatencyTable:
+    """A latency table with the given milliseconds per family; offset 1 ms, scale 1."""
+    serve = serve or ServeMode(batch=2, query_length=16)
+    costs = {**MILLISECONDS, **milliseconds}
+    entries = {
+        entry_key(candidate, space, serve): LatencyEntry(
+            block=candidate.block, options=candidate.options, median_ms=costs[candidate.family], iqr_ms=0, n_runs=1
+        )
+        for candidate in space.candidates
+    }
+    return LatencyTable(
+        device={"processor": "made up"}, serve=serve, entries=entries, offset_ms=1.0, scale=1.0,
+        error_median=0, error_p95=0, n_networks=0,
+    )  # fmt: skip
+
+
+def text(n_bytes: int = 20_000, seed: int = 0) -> bytes:
+    """Letters with some structure, so that a loss can fall: each repeats one of the eight before it, or is new."""
+    rng = np.random.default_rng(seed)
+    letters = list(rng.integers(97, 123, 8))
+    for _ in range(n_bytes - 8):
+        letters.append(letters[-int(rng.integers(1, 9))] if rng.random() < 0.8 else int(rng.integers(97, 123)))
+    return bytes(int(letter) for letter in letters)
+
+
+def parts(search: SearchRequest) -> Parts:
+    return split(text(), search.task.train_length, search.method.batch_size)
