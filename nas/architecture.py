@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from nas.config import Candidate, SearchSpace
@@ -32,7 +32,7 @@ class Architecture:
     """
 
     labels: tuple[str, ...]
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[Candidate, ...] = field(hash=False)  # their options are dicts; equality still compares them
     undecided: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, Field, TypeAdapter, model_validator
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError, model_validator
 
 from nas import catalog
 from nas.errors import InvalidInput
@@ -42,7 +42,14 @@ class Candidate(_Config):
                 raise ValueError(
                     f"unknown option {name!r} of block {self.block!r}; known: {', '.join(sorted(known)) or 'none'}"
                 )
-        written_out = asdict(TypeAdapter(spec.options).validate_python(self.options))
+        try:
+            written_out = asdict(TypeAdapter(spec.options).validate_python(self.options))
+        except ValidationError as error:  # said in our words: pydantic's own location would lack "options"
+            first = error.errors()[0]
+            name = ".".join(str(part) for part in first["loc"])
+            reason = first["msg"].removeprefix("Value error, ")
+            subject = f"option {name!r}" if name else "options"
+            raise ValueError(f"{subject} of block {self.block!r}: {reason[0].lower()}{reason[1:]}") from None
         self.options.clear()  # in place, and in the declared order: the instance is frozen, its dict is ours
         self.options.update(written_out)
         return self
@@ -67,13 +74,16 @@ class SearchSpace(_Config):
     norm: Literal["layer"] = Field("layer", description="pre-norm of each slot: LayerNorm")
     candidates: tuple[Candidate, ...] = Field(
         tuple(Candidate(label=name, block=name) for name in ("attention", "ffn", "identity", "sgu", "mgk")),
-        min_length=1,
         max_length=32,
         description="what each slot chooses from; a name, or {label, block, options}",
+        # Checked below: as min_length it would also be reported beside every error inside a candidate.
+        json_schema_extra={"minItems": 1},
     )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        if not self.candidates:
+            raise ValueError("candidates is empty; a slot needs at least one")
         self.shape(causal=True)
         labels = self.labels
         for label in labels:

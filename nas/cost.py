@@ -88,6 +88,19 @@ def expected(weights: Any, slot_costs: Any, offset: float) -> Any:
     return offset + (weights * slot_costs).sum()
 
 
+def fbnet_loss(loss: Any, latency: Any, *, cost_scale: float = 0.2, cost_power: float = 0.6) -> Any:
+    """FBNet's product of loss and latency: loss * cost_scale * (log latency)^cost_power (par-search.md section 4.2).
+
+    Not a default: value and gradient depend on the unit of the latency. At one unit and below, latency is held
+    just above it, where the power is finite and latency has no gradient.
+
+    Args:
+        loss: nats per token, a tensor.
+        latency: in a unit that it is larger than 1 of, a tensor.
+    """
+    return loss * cost_scale * latency.clamp_min(1 + 1e-6).log() ** cost_power
+
+
 def parameters(architecture: Architecture, space: SearchSpace) -> int:
     """Parameters of the slots' blocks and their norms; embedding, last norm and head are not counted."""
     shape = space.shape(causal=True)
