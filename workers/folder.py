@@ -1,0 +1,217 @@
+"""A search kept in files: the store of `--local`. Every file is written beside and renamed, or only appended to."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from nas.config import SearchRequest
+from nas.cost import LatencyTable
+from nas.data.corpora import read_corpus
+from nas.errors import InvalidInput, SearchFailed
+from nas.steps import StepRecord
+from workers.store import Planned, Report, Saved, Stage, TrialKey
+from workers.trainable import file_sha256
+
+_KEPT_CHECKPOINTS = 2
+
+
+class FolderStore:
+    """The files of one search: state.json, table.json, trials/KEY/{state.json,reports.jsonl}, result.json.
+
+    Args:
+        folder: the search's own; a second store on it takes up what the first one left.
+        files: registered texts by name.
+        on_event: told of everything that happens, in the event types of the database.
+        given_table: what `table_by_id` may name.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        files: Mapping[str, Path],
+        on_event: Callable[[str, dict[str, Any]], None],
+        given_table: LatencyTable | None = None,
+    ) -> None:
+        self._folder = folder.resolve()
+        self._files = files
+        self._on_event = on_event
+        self._given_table = given_table
+        self._trials: dict[TrialKey, _Trial] = {}
+        self._folder.mkdir(parents=True, exist_ok=True)
+        state = self._folder / "state.json"
+        self._attempt: int = 1 + (json.loads(state.read_text())["attempt"] if state.exists() else 0)
+        write_json(state, {"attempt": self._attempt})
+
+    @property
+    def search_id(self) -> str:
+        return self._folder.name
+
+    @property
+    def folder(self) -> Path:
+        return self._folder
+
+    @property
+    def attempt(self) -> int:
+        return self._attempt
+
+    def stage(self, name: Stage) -> None:
+        self._on_event("stage", {"stage": name})
+
+    def warn(self, text: str) -> None:
+        self._on_event("warning", {"message": text})
+
+    def text(self, name: str, fingerprint: str | None) -> bytes:
+        return read_corpus(name, self._files)
+
+    def table(self, key: str) -> LatencyTable | None:
+        path = self._folder / "table.json"
+        if path.exists():  # measured before a restart
+            kept = json.loads(path.read_text())
+            return LatencyTable.model_validate(kept["table"]) if kept["key"] == key else None
+        return None
+
+    def table_by_id(self, table_id: str) -> LatencyTable:
+        if self._given_table is None or self._given_table.id != table_id:
+            raise InvalidInput(f"unknown latency table {table_id!r}; without a server, give the table itself")
+        return self._given_table
+
+    def inputs(self, request: SearchRequest, table: LatencyTable, key: str) -> None:
+        write_json(self._folder / "table.json", {"key": key, "table": table.model_dump()})
+        self._on_event("latency_table", {"id": table.id})
+
+    def plan(self, trials: Sequence[Planned]) -> None:
+        for trial in trials:
+            self._trial(trial.key)
+            details = {"kind": trial.key.kind, "n_steps": trial.n_steps, "values": dict(trial.values)}
+            self._on_event("trial", {"trial": str(trial.key), "state": "queued", **details})
+
+    def begin(self, key: TrialKey) -> None:
+        self._trial(key)
+        self._on_event("trial", {"trial": str(key), "state": "running"})
+
+    def report(self, key: TrialKey, report: Report) -> None:
+        trial = self._trial(key)
+        record = report.record
+        if record.step not in trial.records:
+            trial.append(record, report.device)
+            self._on_event("reports", {"trial": str(key), "record": asdict(record)})
+        else:
+            before, device = trial.records[record.step]
+            name = first_difference(before, record)
+            if name is not None:
+                text = f"trial {key}: {name} of step {record.step} is not what it was before the restart"
+                if device == report.device:
+                    raise SearchFailed(f"{text}, on an equal device")
+                self.warn(f"{text}; the device is another one")
+        if report.saved is not None:
+            trial.acknowledge(report.saved)
+            self._on_event("checkpoint", {"trial": str(key), "step": report.saved.step})
+        if record.last:
+            self._on_event("trial", {"trial": str(key), "state": "succeeded"})
+
+    def fail(self, key: TrialKey, reason: str) -> None:
+        self._on_event("trial", {"trial": str(key), "state": "failed", "reason": reason})
+
+    def newest(self, key: TrialKey) -> Saved | None:
+        return first_whole(reversed(self._trial(key).saved))
+
+    def records(self, key: TrialKey) -> list[StepRecord]:
+        return [record for _, (record, _) in sorted(self._trial(key).records.items())]
+
+    def architecture(self, entry: Mapping[str, Any], body: Mapping[str, Any], trial: TrialKey | None) -> str:
+        self._on_event("architecture", {**entry, "trial": str(trial) if trial else None})
+        return f"{entry['role']}-{trial}"
+
+    def chosen(self, architecture_id: str) -> None:
+        self._on_event("architecture", {"id": architecture_id, "result": True})
+
+    def rule(self, statement: Mapping[str, Any]) -> None:
+        self._on_event("rule", dict(statement))
+
+    def artifact(self, kind: str, path: Path, sha256: str, media_type: str) -> None:
+        self._on_event("artifact", {"kind": kind, "name": path.name, "sha256": sha256})
+
+    def result(self, result: Mapping[str, Any]) -> None:
+        self._on_event("result", dict(result))
+
+    def _trial(self, key: TrialKey) -> _Trial:
+        if key not in self._trials:
+            self._trials[key] = _Trial(self._folder / "trials" / str(key))
+        return self._trials[key]
+
+
+class _Trial:
+    """reports.jsonl and checkpoints.json of one trial."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._reports_file = folder / "reports.jsonl"
+        self._checkpoints_file = folder / "checkpoints.json"
+        self.records: dict[int, tuple[StepRecord, str]] = {}  # by step, with the device
+        self.saved: list[Saved] = []
+        if self._reports_file.exists():
+            whole = self._reports_file.read_bytes()
+            kept = whole[: whole.rfind(b"\n") + 1]  # a line that was cut off runs again from its checkpoint
+            os.truncate(self._reports_file, len(kept))
+            for line in kept.splitlines():
+                data = json.loads(line)
+                self.records[data["record"]["step"]] = StepRecord(**data["record"]), data["device"]
+        if self._checkpoints_file.exists():
+            saved = json.loads(self._checkpoints_file.read_text())
+            self.saved = [Saved(**{**each, "path": folder / each["path"]}) for each in saved]
+        self._folder = folder
+
+    def append(self, record: StepRecord, device: str) -> None:
+        with self._reports_file.open("a") as file:
+            file.write(json.dumps({"device": device, "record": asdict(record)}) + "\n")
+            file.flush()
+            if record.checkpoint:  # the records must not be younger than the checkpoint that stands for them
+                os.fsync(file.fileno())
+        self.records[record.step] = record, device
+
+    def acknowledge(self, saved: Saved) -> None:
+        self.saved = [*self.saved, saved]
+        kept = self.saved[-_KEPT_CHECKPOINTS:]
+        entries = [{**asdict(each), "path": str(each.path.relative_to(self._folder))} for each in kept]
+        write_json(self._checkpoints_file, entries)
+        remove_files(self.saved, kept)
+        self.saved = kept
+
+
+def first_difference(before: StepRecord, again: StepRecord) -> str | None:
+    """The first field that a step must reproduce and did not; a speed may differ."""
+    for name in StepRecord.__dataclass_fields__:
+        if name != "tokens_per_s" and getattr(before, name) != getattr(again, name):
+            return name
+    return None
+
+
+def first_whole(newest_first: Iterable[Saved]) -> Saved | None:
+    """The first checkpoint whose file is there and is what was acknowledged."""
+    for saved in newest_first:
+        if saved.path.exists() and file_sha256(saved.path) == saved.sha256:
+            return saved
+    return None
+
+
+def remove_files(saved: Sequence[Saved], kept: Sequence[Saved]) -> None:
+    """Remove the files of checkpoints that are not kept."""
+    paths = {each.path for each in kept}
+    for each in saved:
+        if each.path not in paths:
+            each.path.unlink(missing_ok=True)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write atomically: a reader sees the old text or the new one."""
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    with part.open("w") as file:
+        json.dump(value, file, indent=1, allow_nan=False)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)

@@ -1,0 +1,111 @@
+"""One trial: the same code under Ray and without it, so the same bits.
+
+A trial knows no database. It reads its spec and the text, resumes where it is told to, and reports records; where a
+record asks for it, it saves its state to its attempt's own folder and hashes the file itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from nas.architecture import Architecture
+from nas.config import SearchRequest
+from nas.cost import LatencyTable
+from nas.data.parts import split
+from nas.errors import DataError
+from nas.measure import device_description
+from nas.retrain import Retraining
+from nas.search import Search
+from workers.store import Report, Saved, TrialKey
+
+
+@dataclass(frozen=True)
+class TrialSpec:
+    """All that a trial needs, as JSON.
+
+    Args:
+        key: kind, sample and seed.
+        request: resolved: one seed, no ranges.
+        table: the latency table; None for a retraining.
+        architecture: what a retraining trains; None for a search.
+        dataset: file that holds the text.
+        dataset_sha256: of that file.
+        folder: the attempt's own.
+        resume: checkpoint to go on from.
+    """
+
+    key: TrialKey
+    request: Mapping[str, Any]
+    table: Mapping[str, Any] | None
+    architecture: Mapping[str, Any] | None
+    dataset: str
+    dataset_sha256: str
+    folder: str
+    resume: str | None
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> TrialSpec:
+        data = json.loads(text)
+        return cls(**{**data, "key": TrialKey(**data["key"])})
+
+
+def run_trial(spec: TrialSpec, report: Callable[[Report], None]) -> None:
+    """Run a trial to its end.
+
+    Args:
+        spec: what to run.
+        report: called with each record, after its checkpoint is on disk.
+
+    Raises:
+        DataError: the text is not the one that the search began with.
+        SearchFailed: training diverged.
+    """
+    request = SearchRequest.model_validate(spec.request)
+    torch.set_num_threads(max(1, int(request.resources.cpus)))
+    work = _load(spec, request)
+    folder = Path(spec.folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    device = device_fingerprint(request.resources.cpus)
+    for record in work.run():
+        saved = None
+        if record.checkpoint:
+            path = folder / f"step-{record.step}.safetensors"
+            work.save(path)
+            saved = Saved(record.step, path, file_sha256(path), record.last)
+        report(Report(record, saved, device))
+
+
+def device_fingerprint(cpus: float) -> str:
+    """Short and equal wherever a step must give equal bits."""
+    return hashlib.sha256(json.dumps(device_description(cpus), sort_keys=True).encode()).hexdigest()[:16]
+
+
+def file_sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _load(spec: TrialSpec, request: SearchRequest) -> Search | Retraining:
+    corpus = Path(spec.dataset).read_bytes()
+    if hashlib.sha256(corpus).hexdigest() != spec.dataset_sha256:
+        raise DataError(f"the text of dataset {request.task.dataset!r} has changed since the search began")
+    parts = split(corpus, request.task.train_length, request.method.batch_size)
+    device = "cuda" if request.resources.gpus > 0 and torch.cuda.is_available() else "cpu"
+    work: Search | Retraining
+    if spec.architecture is None:
+        work = Search(request, parts=parts, table=LatencyTable.model_validate(spec.table), device=device)
+    else:
+        work = Retraining(request, Architecture.from_json(dict(spec.architecture)), parts=parts, device=device)
+    if spec.resume is not None:
+        work.load(Path(spec.resume))
+    return work
