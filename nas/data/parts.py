@@ -81,5 +81,5 @@ def eval_windows(part: NDArray[np.uint8], n: int, length: int) -> Tensor:
 
 
 def _cut(part: NDArray[np.uint8], starts: NDArray[np.int64], length: int) -> Tensor:
-    windows = np.lib.stride_tricks.sliding_window_view(part, length + 1)[starts]
+    windows = part[starts[:, None] + np.arange(length + 1)]
     return torch.from_numpy(windows.astype(np.int64))
