@@ -18,8 +18,8 @@ from sqlalchemy.exc import OperationalError
 from starlette.exceptions import HTTPException
 
 from api.strict_json import InvalidJson
-from db.errors import NotFound, WrongState
-from nas.errors import BlockwrightError
+from db.errors import DatabaseError, IdempotencyConflict, NotFound, WrongState
+from nas.errors import BlockwrightError, StateError
 
 MEDIA_TYPE = "application/problem+json"
 log = logging.getLogger("blockwright.api")
@@ -109,8 +109,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, _on_http)
     app.add_exception_handler(ApiError, _on_api)
     app.add_exception_handler(BlockwrightError, _on_domain)
-    app.add_exception_handler(NotFound, _on_domain)
-    app.add_exception_handler(WrongState, _on_domain)
+    app.add_exception_handler(DatabaseError, _on_domain)
     app.add_exception_handler(OperationalError, _on_database)
     app.add_exception_handler(Exception, _on_bug)
 
@@ -160,14 +159,18 @@ def _on_api(request: Request, error: Exception) -> JSONResponse:
 
 
 def _on_domain(request: Request, error: Exception) -> JSONResponse:
-    status, code = 422, getattr(error, "code", "error")
-    if isinstance(error, NotFound):
-        status, code = 404, "not-found"
-    elif isinstance(error, WrongState):
-        status, code = 409, "wrong-state"
-    elif isinstance(error, InvalidJson):
-        status = 400
-    return problem(_request_id(request), status, code, str(error))
+    assert isinstance(error, BlockwrightError | DatabaseError)
+    status = next((status for kind, status in _STATUS if isinstance(error, kind)), 422)
+    return problem(_request_id(request), status, error.code, str(error))
+
+
+_STATUS: tuple[tuple[type[Exception], int], ...] = (
+    (NotFound, 404),
+    (WrongState, 409),
+    (StateError, 409),
+    (IdempotencyConflict, 422),
+    (InvalidJson, 400),
+)
 
 
 def _on_database(request: Request, error: Exception) -> JSONResponse:

@@ -10,8 +10,9 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, Field
 
-State = Literal["queued", "running", "cancelling", "succeeded", "failed", "cancelled"]
-Stage = Literal["measuring", "searching", "deriving", "retraining", "exporting"]
+from nas.cost import LatencyTable as LatencyTable
+
+State = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 Item = TypeVar("Item")
 
 
@@ -36,8 +37,11 @@ class Search(BaseModel):
 
     id: str
     name: str
-    state: State
-    stage: Stage | None
+    state: str = Field(examples=["running"], description="queued, running, succeeded, failed or cancelled")
+    stage: str | None = Field(
+        examples=["searching"], description="measuring, searching, deriving, retraining, diagnosing or exporting"
+    )
+    cancelling: bool = Field(description="a running search that is being stopped")
     reason: str | None = Field(description="why it failed, for a person who wants to act on it")
     created_at: str
     started_at: str | None
@@ -47,6 +51,7 @@ class Search(BaseModel):
     last_event: int = Field(description="number of the newest event")
     progress: Progress
     request: dict[str, Any] = Field(description="the request with every default written out")
+    latency_table: str | None = Field(description="id of the latency table in use")
     result: dict[str, Any] | None = Field(description="what /report answers, once the search has succeeded")
 
 
@@ -54,13 +59,20 @@ class Trial(BaseModel):
     """One supernet search or one retraining."""
 
     id: str
-    kind: Literal["search", "retrain"]
-    sample: int
+    kind: str = Field(description="search or retrain")
+    sample: int = Field(description="which sample of `ranges`, or of a retraining which architecture")
     seed: int
-    role: str | None = Field(None, description="of a retraining: which architecture it trains")
-    state: str
+    state: str = Field(description="queued, running, succeeded, failed, cancelled, lost or pre-empted")
     reason: str | None
-    last_step: int | None
+    params: dict[str, Any] = Field(description="the sample's values by JSON pointer")
+    architecture: str | None = Field(description="id of the architecture that is retrained")
+    step: int = Field(description="newest reported step")
+    n_steps: int
+    attempt: int = Field(description="the search's attempt that it last started in")
+    result: dict[str, Any] | None
+    created_at: str
+    started_at: str | None
+    finished_at: str | None
 
 
 class Report(BaseModel):
@@ -84,7 +96,7 @@ class Probabilities(BaseModel):
     trial: str
     step: int
     probabilities: list[list[float | None]] = Field(description="(L, K); columns are the search's labels")
-    null_gaps: list[float] | None = Field(description="(L,) gap of log-probabilities that chance alone reaches")
+    null_gaps: list[float | None] | None = Field(description="(L,) gap of log-probabilities that chance alone reaches")
 
 
 class SeedProbabilities(BaseModel):
@@ -164,15 +176,16 @@ class Result(BaseModel):
     seconds: dict[str, float] = Field(description="measuring, searching, deriving, retraining, exporting, total")
 
 
-class ArchitectureRow(BaseModel):
+class Architecture(BaseModel):
     """A derived architecture or a baseline, as stored."""
 
     id: str
     role: str
+    trial: str | None = Field(description="the search trial it was derived from; null for a parent")
     string: str
-    sample: int | None
-    seed: int | None
+    hash: str
     predicted_ms: float | None
+    is_result: bool
     architecture: dict[str, Any] = Field(description="the content of architecture.json")
 
 
@@ -191,6 +204,7 @@ class Artifact(BaseModel):
     id: str
     kind: str
     name: str
+    media_type: str
     sha256: str
     n_bytes: int
 
@@ -211,6 +225,7 @@ class LatencyTableRow(BaseModel):
     id: str
     device: dict[str, str]
     serve: dict[str, Any]
+    n_entries: int
     error_median: float
     error_p95: float
     created_at: str
@@ -223,6 +238,33 @@ class Event(BaseModel):
     type: str
     at: str
     data: dict[str, Any] = Field(description="of `reports`: trial, first_step, last_step and the rows themselves")
+
+
+class Block(BaseModel):
+    """A block that candidates may name."""
+
+    name: str
+    description: str
+    family: str = Field(description="what rules group by")
+    letter: str = Field(description="in strings such as AFS.M")
+    colour: str = Field(description="of the family, #RRGGBB, safe for colour-blind eyes")
+    options: dict[str, Any] = Field(description="JSON schema of its options")
+
+
+class Catalog(BaseModel):
+    """Everything that a form for a request needs."""
+
+    blocks: list[Block]
+    families: list[str]
+    objectives: list[str]
+    presets: dict[str, dict[str, Any]] = Field(description="complete requests by name")
+    request_schema: dict[str, Any] = Field(description="JSON schema of a request")
+
+
+class Health(BaseModel):
+    """An answer to a probe."""
+
+    status: Literal["ok"]
 
 
 class Version(BaseModel):

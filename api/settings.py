@@ -34,9 +34,10 @@ class Settings(DatabaseSettings):
             raise ValueError("both BLOCKWRIGHT_TOKEN and BLOCKWRIGHT_TOKEN_FILE are set; one is right")
         if self.token_file is not None:
             try:
-                self.token = SecretStr(self.token_file.read_text().strip())
-            except OSError as error:
-                raise ValueError(f"cannot read the token file {self.token_file}: {error.strerror}") from None
+                token = SecretStr(self.token_file.read_text().strip())
+            except (OSError, UnicodeDecodeError) as error:
+                raise ValueError(f"cannot read the token file {self.token_file}: {error}") from None
+            object.__setattr__(self, "token", token)  # the class is frozen
         if self.token is not None and len(self.token.get_secret_value()) < MIN_TOKEN_LENGTH:
             raise ValueError(f"the token is too short; at least {MIN_TOKEN_LENGTH} characters")
         if self.token is not None and not self.token.get_secret_value().isascii():

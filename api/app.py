@@ -1,0 +1,68 @@
+"""The REST service as an ASGI application. Imports neither torch, ray nor pandas; scipy and alembic stay out too."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+from starlette.types import ASGIApp
+
+from api import errors
+from api.follow import Follower
+from api.gate import Gate
+from api.routes import artifacts, catalog, events, health, searches, tables
+from api.settings import Settings
+from api.version import installed
+from db.engine import make_engine, reading
+from db.events import last_numbers
+
+
+class Service(FastAPI):
+    """FastAPI behind the gate: outside of its own middleware, so that no answer can get around it."""
+
+    def build_middleware_stack(self) -> ASGIApp:
+        return Gate(super().build_middleware_stack(), self.state.settings)
+
+
+def create_app(settings: Settings) -> Service:
+    """The application over one database; it neither migrates nor starts anything.
+
+    Args:
+        settings: address (for the Host check), token, database and limits.
+    """
+    engine = make_engine(settings.database_url)
+
+    def last_events(search_ids: Collection[str]) -> Mapping[str, int]:
+        with reading(engine) as connection:
+            return last_numbers(connection, search_ids)
+
+    follower = Follower(last_events)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        follower.close()
+        follower.join()
+        engine.dispose()
+
+    app = Service(
+        title="Blockwright",
+        version=installed(),
+        description="Which block does each layer of a Transformer need? Searches and what they found.",
+        lifespan=lifespan,
+        max_body_size=settings.max_body_size,
+        # The interactive pages load their scripts from elsewhere, which our content policy forbids.
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/api/v1/openapi.json",
+        responses={"default": {"model": errors.Problem, "description": "a problem (RFC 9457)"}},
+        swagger_ui_oauth2_redirect_url=None,
+    )
+    app.state.settings = settings
+    app.state.engine = engine
+    app.state.follower = follower
+    errors.install(app)
+    for part in (searches, events, artifacts, tables, catalog, health):
+        app.include_router(part.router)
+    return app

@@ -1,0 +1,263 @@
+"""Searches: submit, list, look, cancel, resume, delete, and everything that one has produced so far."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Annotated, Any, TypeVar
+
+from fastapi import APIRouter, Header, Query, Request, Response
+from sqlalchemy import Connection
+
+from api import schemas, views
+from api.body import StrictRoute
+from api.deps import UUID_PATTERN, Cursor, Database, DataDir, SearchId, tagged
+from api.errors import ApiError
+from api.examples import REQUEST
+from db import architectures, artifacts, datasets, latency_tables, reports, rules, searches, trials
+from db.engine import reading, transaction
+from db.errors import NotFound
+from db.paging import Page
+from nas import catalog
+from nas.config import SearchRequest
+from nas.errors import InvalidInput
+
+router = APIRouter(prefix="/api/v1/searches", tags=["searches"], route_class=StrictRoute)
+T = TypeVar("T")
+
+Limit = Annotated[int, Query(ge=1, le=1000, description="rows of a page")]
+TrialId = Annotated[str | None, Query(pattern=UUID_PATTERN, description="only this trial")]
+FirstStep = Annotated[int, Query(ge=0, description="from this weight update on")]
+LastStep = Annotated[int | None, Query(ge=0, description="up to this weight update")]
+Stride = Annotated[int, Query(ge=1, le=1_000_000, description="only steps that it divides, and each trial's newest")]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$", description="the same key queues one search only"),
+]
+
+
+class UnknownDataset(InvalidInput):
+    """A request that names a text nobody has registered."""
+
+    code = "unknown-dataset"
+
+
+@router.post(
+    "",
+    status_code=201,
+    response_model=schemas.Search,
+    openapi_extra={"requestBody": {"content": {"application/json": {"example": REQUEST}}}},
+)
+def submit(body: SearchRequest, request: Request, engine: Database, idempotency_key: IdempotencyKey = None) -> Response:
+    """Queue a search. The answer stands only once the database has it for good."""
+    created = create(engine, body, idempotency_key)
+    answer = tagged(request, views.search(created.search))
+    answer.status_code = 201
+    answer.headers["Location"] = f"/api/v1/searches/{created.search.id}"
+    if not created.is_new:
+        answer.headers["Idempotency-Replayed"] = "true"
+    return answer
+
+
+def create(engine: Database, body: SearchRequest, idempotency_key: str | None) -> searches.Created:
+    """Check what only the database knows, and write the search in one transaction, committed on return.
+
+    Raises:
+        UnknownDataset: neither built in nor registered.
+        InvalidInput: no latency table has the id that the request names.
+        IdempotencyConflict: the key was used for another request.
+    """
+    stored = body.model_dump(mode="json")
+    with transaction(engine) as connection:
+        _check_dataset(connection, body.task.dataset)
+        if body.latency_table is not None:
+            _check_table(connection, body.latency_table)
+        return searches.create(
+            connection,
+            request=stored,
+            name=body.name,
+            labels=body.space.labels,
+            dataset=body.task.dataset,
+            cpus=body.resources.cpus,
+            gpus=body.resources.gpus,
+            n_steps=planned_steps(body),
+            idempotency_key=idempotency_key,
+            request_hash=hashlib.sha256(body.model_dump_json().encode()).hexdigest(),
+        )
+
+
+def planned_steps(body: SearchRequest) -> int:
+    """Weight updates of all trials, supposing that every seed derives an architecture of its own."""
+    search = body.trials.n_samples * body.trials.n_seeds * body.method.n_steps
+    architectures = body.trials.n_seeds + len(body.retrain.baselines)
+    return search + architectures * body.retrain.n_seeds * body.retrain.n_steps
+
+
+@router.get("", response_model=schemas.Page[schemas.Search])
+def list_searches(
+    request: Request,
+    engine: Database,
+    state: schemas.State | None = None,
+    dataset: Annotated[str | None, Query(max_length=64)] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Response:
+    """Newest first; without their results, which `/report` has."""
+    with reading(engine) as connection:
+        page = searches.list(connection, state=state, dataset=dataset, limit=limit, cursor=cursor)
+    return tagged(request, views.page(page, lambda row: views.search(replace(row, result=None))))
+
+
+@router.get("/{search_id}", response_model=schemas.Search)
+def get(search_id: SearchId, request: Request, engine: Database) -> Response:
+    """One search, with its stage, progress and estimate of time left."""
+    with reading(engine) as connection:
+        return tagged(request, views.search(searches.get(connection, search_id)))
+
+
+@router.post("/{search_id}/cancel", response_model=schemas.Search)
+def cancel(search_id: SearchId, request: Request, engine: Database) -> Response:
+    """A queued search is cancelled at once; a running one as soon as its runner has stopped. Idempotent."""
+    with transaction(engine) as connection:
+        changed = searches.cancel(connection, search_id)
+    return tagged(request, views.search(changed))
+
+
+@router.post("/{search_id}/resume", response_model=schemas.Search)
+def resume(search_id: SearchId, request: Request, engine: Database) -> Response:
+    """Queue a failed or cancelled search again; it goes on from its checkpoints. Idempotent."""
+    with transaction(engine) as connection:
+        changed = searches.resume(connection, search_id)
+    return tagged(request, views.search(changed))
+
+
+@router.delete("/{search_id}", status_code=204, response_model=None)
+def delete(search_id: SearchId, engine: Database, data_dir: DataDir) -> Response:
+    """Forget a finished search, its rows and its files; a running one is cancelled first."""
+    with transaction(engine) as connection:
+        searches.delete(connection, search_id)
+    shutil.rmtree(data_dir / "searches" / search_id, ignore_errors=True)
+    return Response(status_code=204)
+
+
+@router.get("/{search_id}/trials", response_model=schemas.Page[schemas.Trial])
+def list_trials(search_id: SearchId, request: Request, engine: Database) -> Response:
+    """Every trial of the search: samples, seeds, retrainings."""
+    return tagged(request, _all_of(engine, search_id, trials.of_search, views.trial))
+
+
+@router.get("/{search_id}/reports", response_model=schemas.Page[schemas.Report])
+def list_reports(
+    search_id: SearchId,
+    request: Request,
+    engine: Database,
+    trial: TrialId = None,
+    first_step: FirstStep = 0,
+    last_step: LastStep = None,
+    stride: Stride = 1,
+    limit: Limit = 1000,
+    cursor: Cursor = None,
+) -> Response:
+    """Curves, by trial and step."""
+    with reading(engine) as connection:
+        searches.get(connection, search_id)
+        page = reports.of_search(
+            connection,
+            search_id,
+            trial_id=trial,
+            first_step=first_step,
+            last_step=last_step,
+            stride=stride,
+            limit=limit,
+            cursor=cursor,
+        )
+    return tagged(request, views.page(page, views.report))
+
+
+@router.get("/{search_id}/probabilities", response_model=schemas.Page[schemas.Probabilities])
+def list_probabilities(
+    search_id: SearchId,
+    request: Request,
+    engine: Database,
+    trial: TrialId = None,
+    first_step: FirstStep = 0,
+    last_step: LastStep = None,
+    stride: Stride = 1,
+    limit: Limit = 1000,
+    cursor: Cursor = None,
+) -> Response:
+    """softmax(alpha) as reported, by trial and step: a row a slot, a column a candidate."""
+    with reading(engine) as connection:
+        searches.get(connection, search_id)
+        page = reports.probabilities(
+            connection,
+            search_id,
+            trial_id=trial,
+            first_step=first_step,
+            last_step=last_step,
+            stride=stride,
+            limit=limit,
+            cursor=cursor,
+        )
+    return tagged(request, views.page(page, views.probabilities))
+
+
+@router.get("/{search_id}/architectures", response_model=schemas.Page[schemas.Architecture])
+def list_architectures(search_id: SearchId, request: Request, engine: Database) -> Response:
+    """What was derived, seed by seed, and what it is compared with."""
+    return tagged(request, _all_of(engine, search_id, architectures.of_search, views.architecture))
+
+
+@router.get("/{search_id}/rules", response_model=schemas.Page[schemas.Rule])
+def list_rules(search_id: SearchId, request: Request, engine: Database) -> Response:
+    """Where the architectures agree, with the evidence."""
+    return tagged(request, _all_of(engine, search_id, rules.of_search, views.rule))
+
+
+@router.get("/{search_id}/artifacts", response_model=schemas.Page[schemas.Artifact])
+def list_artifacts(search_id: SearchId, request: Request, engine: Database) -> Response:
+    """Files of the search; /api/v1/artifacts/{id} downloads one."""
+    return tagged(request, _all_of(engine, search_id, artifacts.of_search, views.artifact))
+
+
+@router.get("/{search_id}/report", response_model=schemas.Result)
+def result(search_id: SearchId, request: Request, engine: Database) -> Response:
+    """What the search found: the content of result.json."""
+    with reading(engine) as connection:
+        search = searches.get(connection, search_id)
+    if search.result is None:
+        now = f"{search.state} ({search.stage})" if search.stage else search.state
+        raise ApiError(404, "no-result", f"search {search_id} is {now}; a result comes when it has succeeded")
+    return tagged(request, views.Anything(search.result))
+
+
+def _all_of(
+    engine: Database,
+    search_id: str,
+    of_search: Callable[[Connection, str], list[T]],
+    view: Callable[[T], Any],
+) -> schemas.Page[Any]:
+    """A short list of one search in a single page; an unknown search is an error and no empty list."""
+    with reading(engine) as connection:
+        searches.get(connection, search_id)
+        rows = of_search(connection, search_id)
+    return views.page(Page(tuple(rows), None), view)
+
+
+def _check_dataset(connection: Connection, name: str) -> None:
+    if name in catalog.DATASETS:
+        return
+    try:
+        datasets.get(connection, name)
+    except NotFound:
+        known = sorted({*catalog.DATASETS, *(each.name for each in datasets.list(connection))})
+        raise UnknownDataset(f"unknown dataset {name!r}; known: {', '.join(known)}") from None
+
+
+def _check_table(connection: Connection, table_id: str) -> None:
+    try:
+        latency_tables.get(connection, table_id)
+    except NotFound:
+        raise InvalidInput(f"unknown latency table {table_id!r}; leave it out to have one measured") from None

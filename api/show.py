@@ -1,0 +1,191 @@
+"""What people see in a terminal: strips of blocks, tables of probabilities, a finished result.
+
+Depth runs left to right in every strip, in the family's colour and with its letter, so that colour is never alone;
+`?` marks an undecided slot. `blockwright show`, `watch`, `search --local` and `make demo` print with this file.
+L slots, K candidates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from nas import catalog
+from nas.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a candidate is drawn: one letter, and the colour of its family."""
+
+    letter: str
+    colour: str
+
+
+Looks = Mapping[str, Look]
+
+
+def looks(candidates: Sequence[Mapping[str, Any]]) -> Looks:
+    """By label. A block that is not installed here, of another machine's package, is a grey `?`."""
+    found = {}
+    for candidate in candidates:
+        try:
+            spec = catalog.block(candidate["block"])
+            found[candidate["label"]] = Look(spec.letter, spec.colour)
+        except InvalidInput:
+            found[candidate["label"]] = Look("?", "#BBBBBB")
+    return found
+
+
+def strip(labels: Sequence[str], looks: Looks, undecided: Sequence[int] = ()) -> Text:
+    """One cell a slot, first to last."""
+    text = Text()
+    for slot, label in enumerate(labels):
+        look = looks.get(label, Look("?", "#BBBBBB"))
+        mark = "?" if slot in undecided else " "
+        text.append(f" {look.letter}{mark}", style=f"bold #000000 on {look.colour}")
+    return text
+
+
+def leading(
+    probabilities: Sequence[Sequence[float | None]], null_gaps: Sequence[float] | None
+) -> tuple[list[int], list[int]]:
+    """The most probable candidate of each slot, and the slots where it leads by no more than chance.
+
+    Args:
+        probabilities: softmax(alpha), (L, K); None where a value was not a number.
+        null_gaps: (L,) gap of log-probabilities that chance alone reaches; None where it is unknown: gap 0.
+    """
+    leaders, undecided = [], []
+    for slot, row in enumerate(probabilities):
+        values = [-1.0 if value is None else value for value in row]
+        order = sorted(range(len(values)), key=lambda index: -values[index])
+        leaders.append(order[0])
+        if len(values) > 1:
+            first, second = values[order[0]], values[order[1]]
+            gap = math.inf if second <= 0 < first else math.log(first / second) if first > 0 else 0.0
+            if gap <= (null_gaps[slot] if null_gaps else 0.0):
+                undecided.append(slot)
+    return leaders, undecided
+
+
+def leading_strip(
+    labels: Sequence[str],
+    looks: Looks,
+    probabilities: Sequence[Sequence[float | None]],
+    null_gaps: Sequence[float] | None,
+) -> Text:
+    """The strip of a search that is under way."""
+    leaders, undecided = leading(probabilities, null_gaps)
+    return strip([labels[index] for index in leaders], looks, undecided)
+
+
+def probability_table(
+    labels: Sequence[str],
+    looks: Looks,
+    probabilities: Sequence[Sequence[float | None]],
+    null_gaps: Sequence[float] | None,
+    title: str,
+) -> Table:
+    """A row a slot, a column a candidate; the leader is coloured, an undecided slot says so."""
+    table = Table(title=title, title_justify="left", box=None, padding=(0, 1))
+    table.add_column("slot", justify="right")
+    for label in labels:
+        table.add_column(f"{looks[label].letter} {label}" if label in looks else label, justify="right")
+    table.add_column("")
+    leaders, undecided = leading(probabilities, null_gaps)
+    for slot, row in enumerate(probabilities):
+        cells = []
+        for index, value in enumerate(row):
+            shown = "-" if value is None else f"{value:.3f}"
+            chosen = index == leaders[slot] and slot not in undecided
+            look = looks.get(labels[index])
+            cells.append(Text(shown, style=f"bold #000000 on {look.colour}" if chosen and look else ""))
+        table.add_row(str(slot + 1), *cells, "undecided" if slot in undecided else "")
+    return table
+
+
+def result(found: Mapping[str, Any]) -> RenderableType:
+    """A finished result.json: probabilities, architecture, rule, quality, latency, export.
+
+    Args:
+        found: what `/report` answers and result.json holds.
+    """
+    drawn = looks(_candidates(found))
+    parts: list[RenderableType] = []
+    for each in found["probabilities"]:
+        title = f"probabilities of seed {each['seed']}" + (f", sample {each['sample']}" if each["sample"] else "")
+        title += f" after {each['step']} steps"
+        parts.append(probability_table(each["labels"], drawn, each["probabilities"], each.get("null_gaps"), title))
+        parts.append(Text())
+    parts.append(_architectures(found, drawn))
+    parts.append(Text())
+    parts.append(_figures(found))
+    return Group(*parts)
+
+
+def _candidates(found: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    request = found["search"].get("request")
+    if request:
+        space: Mapping[str, Any] = request["space"]
+        return list(space["candidates"])
+    labels = found["probabilities"][0]["labels"] if found["probabilities"] else found["derived"]["slots"]
+    return [{"label": label, "block": label} for label in labels]
+
+
+def _architectures(found: Mapping[str, Any], drawn: Looks) -> Table:
+    table = Table(box=None, show_header=False, padding=(0, 1))
+    chosen = found["derived"]
+    table.add_row(
+        "architecture", Text(chosen["string"], style="bold"), strip(chosen["slots"], drawn, chosen["undecided"])
+    )
+    for each in found["architectures"]:
+        if each["role"] != "parent":
+            name = f"  {each['role']}, seed {each['seed']}"
+            table.add_row(name, each["string"], strip(each["slots"], drawn, each["undecided"]))
+    parent = found["parent"]
+    table.add_row("parent", parent["string"], strip(parent["slots"], drawn))
+    return table
+
+
+def _figures(found: Mapping[str, Any]) -> Table:
+    table = Table(box=None, show_header=False, padding=(0, 1))
+    quality, latency, export = found["quality"], found["latency"], found["export"]
+    table.add_row("rule", Text(found["rule"]["statement"]))
+    table.add_row(
+        "test quality",
+        f"{quality['derived_bits_per_byte']:.3f} bits per byte, parent {quality['parent_bits_per_byte']:.3f}: "
+        f"{quality['difference']:+.3f} ({quality['low']:+.3f} to {quality['high']:+.3f}, 95%; "
+        f"{quality['n_windows']} windows, {quality['n_seeds']} seeds)",
+    )
+    table.add_row("verdict", Text(f"{quality['verdict']}{_VERDICTS.get(quality['verdict'], '')}", style="bold"))
+    table.add_row(
+        "latency",
+        f"{latency['ratio']:.3f} of the parent's ({latency['low']:.3f} to {latency['high']:.3f}; repeatability "
+        f"{latency['repeatability']:.3f}): {latency['derived_ms']:.2f} ms against {latency['parent_ms']:.2f} ms",
+    )
+    table.add_row(
+        "export",
+        f"{export['file']}, logits equal to the trained model's within {export['logits_max_abs_difference']:.1e}",
+    )
+    seconds = ", ".join(f"{name} {value:.0f}" for name, value in found["seconds"].items())
+    table.add_row("seconds", seconds)
+    return table
+
+
+_VERDICTS = {
+    "better": " than the parent on test",
+    "worse": " than the parent on test",
+    "cannot tell": ": the interval holds both better and worse",
+}
+
+
+def print_result(found: Mapping[str, Any], console: Console | None = None) -> None:
+    """Print a finished result.json, wide enough for its tables."""
+    (console or Console()).print(result(found))

@@ -1,0 +1,157 @@
+"""From rows of `db` to the answers of `api.schemas`, field by field."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from pydantic import RootModel
+
+from api import schemas
+from db import paging
+from db.architectures import StoredArchitecture
+from db.artifacts import Artifact
+from db.events import Event
+from db.latency_tables import StoredTable
+from db.reports import Matrices, Report
+from db.rules import StoredRule
+from db.searches import Search
+from db.trials import Trial
+
+Row = TypeVar("Row")
+
+
+class Anything(RootModel[dict[str, Any]]):
+    """JSON that was checked when it was stored."""
+
+
+def page(found: paging.Page[Row], view: Callable[[Row], Any]) -> schemas.Page[Any]:
+    return schemas.Page[Any](items=[view(row) for row in found.items], next=found.next_cursor)
+
+
+def moment(value: datetime | None) -> str | None:
+    """RFC 3339 in UTC; what a database returns without a zone is UTC."""
+    if value is None:
+        return None
+    aware = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    return aware.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _moment(value: datetime) -> str:
+    return moment(value) or ""
+
+
+def search(row: Search) -> schemas.Search:
+    progress = row.progress
+    return schemas.Search(
+        id=row.id,
+        name=row.name,
+        state=row.state,
+        stage=row.stage,
+        cancelling=row.cancelling,
+        reason=row.reason,
+        created_at=_moment(row.created_at),
+        started_at=moment(row.started_at),
+        finished_at=moment(row.finished_at),
+        attempt=row.attempt,
+        labels=list(row.labels),
+        last_event=row.last_event,
+        progress=schemas.Progress(
+            step=progress.step, n_steps=progress.n_steps, share=progress.share, eta_s=progress.eta_s
+        ),
+        request=row.request,
+        latency_table=row.latency_table_id,
+        result=row.result,
+    )
+
+
+def trial(row: Trial) -> schemas.Trial:
+    return schemas.Trial(
+        id=row.id,
+        kind=row.kind,
+        sample=row.sample,
+        seed=row.seed,
+        state=row.state,
+        reason=row.reason,
+        params=row.params,
+        architecture=row.architecture_id,
+        step=row.step,
+        n_steps=row.n_steps,
+        attempt=row.attempt,
+        result=row.result,
+        created_at=_moment(row.created_at),
+        started_at=moment(row.started_at),
+        finished_at=moment(row.finished_at),
+    )
+
+
+def report(row: Report) -> schemas.Report:
+    return schemas.Report(
+        trial=row.trial_id,
+        step=row.step,
+        train_loss=row.train_loss,
+        val_loss=row.val_loss,
+        val_loss_soft=row.val_loss_soft,
+        val_loss_argmax=row.val_loss_argmax,
+        tau=row.tau,
+        expected_ms=row.expected_ms,
+        entropy=row.entropy,
+        tokens_per_s=row.tokens_per_s,
+    )
+
+
+def probabilities(row: Matrices) -> schemas.Probabilities:
+    return schemas.Probabilities(
+        trial=row.trial_id, step=row.step, probabilities=row.probabilities or [], null_gaps=row.null_gaps
+    )
+
+
+def streamed(rows: tuple[Report, Matrices]) -> dict[str, Any]:
+    """A row as a `reports` event carries it: curves and matrix together."""
+    curves, matrices = rows
+    return {
+        **report(curves).model_dump(exclude={"trial"}),
+        "probabilities": matrices.probabilities,
+        "null_gaps": matrices.null_gaps,
+    }
+
+
+def event(row: Event, data: dict[str, Any]) -> schemas.Event:
+    return schemas.Event(number=row.number, type=row.type, at=_moment(row.created_at), data=data)
+
+
+def architecture(row: StoredArchitecture) -> schemas.Architecture:
+    return schemas.Architecture(
+        id=row.id,
+        role=row.role,
+        trial=row.trial_id,
+        string=row.string,
+        hash=row.hash,
+        predicted_ms=row.predicted_ms,
+        is_result=row.is_result,
+        architecture=row.body,
+    )
+
+
+def rule(row: StoredRule) -> schemas.Rule:
+    return schemas.Rule(id=row.id, statement=row.statement, verdict=row.verdict, evidence=row.body)
+
+
+def artifact(row: Artifact) -> schemas.Artifact:
+    return schemas.Artifact(
+        id=row.id, kind=row.kind, name=row.name, media_type=row.media_type, sha256=row.sha256, n_bytes=row.n_bytes
+    )
+
+
+def table(row: StoredTable) -> schemas.LatencyTableRow:
+    body = row.body
+    return schemas.LatencyTableRow(
+        id=row.id,
+        device=body["device"],
+        serve=body["serve"],
+        n_entries=len(body["entries"]),
+        error_median=body["error_median"],
+        error_p95=body["error_p95"],
+        created_at=_moment(row.created_at),
+    )
