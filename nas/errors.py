@@ -35,3 +35,9 @@ class StateError(BlockwrightError, RuntimeError):
     """A change that the present state of a search does not allow."""
 
     code = "wrong-state"
+
+
+class ExportFailed(BlockwrightError, RuntimeError):
+    """An exported model that does not run alone, or does not answer as the trained one does."""
+
+    code = "export-failed"

@@ -1,0 +1,185 @@
+"""Makes `model.py`: the sources of a network joined into one file that needs only torch and safetensors.
+
+The sources are the very files that trained the network, cut with `ast`: their imports of each other go, everything else
+stays as written, comments included. What could change its meaning when joined is refused.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+
+from nas import backbone, network, options
+from nas.blocks import base
+from nas.blocks.base import Block
+from nas.errors import InvalidInput
+from nas.export import program
+
+ALLOWED_PACKAGES = frozenset({"torch", "safetensors", *sys.stdlib_module_names})
+
+HEADER = '''"""A model found and trained by Blockwright, in one file: needs Python 3.11, torch and safetensors.
+
+From a shell:   python model.py --prompt "some text" --bytes 200
+From Python:    network = model.load(); logits = network(tokens)   # (B, T) token ids -> (B, T, V)
+"""
+
+from __future__ import annotations
+'''
+
+FOOTER = '''BLOCKS: dict[str, type[Block]] = {{
+{blocks}}}
+
+
+def load(folder: str | Path = Path(__file__).parent) -> Network:
+    """The trained network of this folder. Raises: ValueError: a file is missing, damaged, or does not fit."""
+    return read_network(Path(folder), BLOCKS)
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(__file__).parent, BLOCKS))
+'''
+
+
+@dataclass(frozen=True)
+class _Import:
+    """One imported name: `name` at this place means `meaning`, found in module `source`."""
+
+    source: str
+    name: str
+    meaning: str
+    statement: ast.Import | ast.ImportFrom
+
+
+def join_sources(classes: Mapping[str, type[Block]]) -> str:
+    """The text of `model.py` for networks made of these blocks.
+
+    Args:
+        classes: block classes by registered name; their modules, and those of their Options, are joined.
+
+    Raises:
+        InvalidInput: a module imports what the file cannot carry, renames what it imports from a joined module, or
+            two modules give one name two meanings.
+    """
+    modules = _modules(classes)
+    joined = {module.__name__ for module in modules}
+    # name -> (what it means, where that was said first)
+    meanings = {name: (name, "Python itself") for name in dir(builtins)}
+    meanings |= {name: (name, "every model.py") for name in ("BLOCKS", "load")}
+    kept: set[tuple[str, str]] = set()  # (source, text of the import's name)
+    bodies = []
+    for module in modules:
+        source = inspect.getsource(module)
+        tree = ast.parse(source)
+        imports = list(_imports(tree))
+        for each in imports:
+            _check(each, module.__name__, joined, at_top=each.statement in tree.body)
+        named = [(each.name, each.meaning) for each in imports]
+        named += [(name, f"{module.__name__}.{name}") for name in _defined(tree)]
+        for name, meaning in named:
+            first_meaning, first_place = meanings.setdefault(name, (meaning, module.__name__))
+            if first_meaning != meaning:
+                raise InvalidInput(
+                    f"name {name!r} means different things in {first_place} and {module.__name__}; "
+                    "one model.py cannot hold both, so rename one"
+                )
+        for each in imports:
+            if each.statement in tree.body and each.source not in {*joined, "__future__"}:
+                kept.add(_import_key(each))
+        bodies.append(f"# {'-' * 20} {module.__name__}\n\n{_without_imports(tree, source, module.__name__)}\n\n")
+    blocks = "".join(f"    {name!r}: {found.__name__},\n" for name, found in classes.items())
+    return "\n".join([HEADER, _import_text(kept), *bodies, FOOTER.format(blocks=blocks)])
+
+
+def _modules(classes: Mapping[str, type[Block]]) -> list[ModuleType]:
+    """What is joined, each module after those it imports from."""
+    found = [options, base]
+    for each in classes.values():
+        for used in (*reversed(each.Options.__mro__), *reversed(each.__mro__)):
+            if used.__module__.split(".")[0] not in ALLOWED_PACKAGES:
+                found.append(sys.modules[used.__module__])
+    return list(dict.fromkeys([*found, backbone, network, program]))
+
+
+def _imports(tree: ast.Module) -> Iterator[_Import]:
+    """Every import of a module, those inside functions too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            source = "." * node.level + (node.module or "")
+            for alias in node.names:
+                yield _Import(source, alias.asname or alias.name, f"{source}.{alias.name}", node)
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                first = alias.name.split(".")[0]
+                yield _Import(alias.name, alias.asname or first, alias.name if alias.asname else first, node)
+
+
+def _check(each: _Import, module: str, joined: set[str], *, at_top: bool) -> None:
+    if each.source in joined:
+        if each.meaning != f"{each.source}.{each.name}" or each.name == "*" or not at_top:
+            raise InvalidInput(
+                f"{module} must import from {each.source} at its top, name by name and without `as`, "
+                "or model.py cannot join them"
+            )
+    elif each.source.split(".")[0] not in ALLOWED_PACKAGES:
+        raise InvalidInput(
+            f"{module} imports {each.source!r}, which model.py cannot carry; it can carry the standard library, torch, "
+            f"safetensors, {', '.join(sorted(joined - {module}))}"
+        )
+
+
+def _defined(tree: ast.Module) -> Iterator[str]:
+    """Every name that the module's top level gives a meaning to, imports aside."""
+    for statement in tree.body:
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield statement.name
+        else:
+            for node in ast.walk(statement):
+                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                    yield node.id
+
+
+def _import_key(each: _Import) -> tuple[str, str]:
+    """(module of a `from` import, what is imported from it), or ("", what a plain import names)."""
+    if isinstance(each.statement, ast.ImportFrom):
+        original = each.meaning.removeprefix(f"{each.source}.")
+        return each.source, original if original == each.name else f"{original} as {each.name}"
+    return (
+        "",
+        each.source if each.meaning != each.source or each.name == each.source else f"{each.source} as {each.name}",
+    )
+
+
+def _import_text(kept: set[tuple[str, str]]) -> str:
+    plain = [f"import {name}" for source, name in sorted(kept) if not source]
+    sources = sorted({source for source, _ in kept if source})
+    return (
+        "\n".join(
+            plain
+            + [
+                f"from {each} import {', '.join(sorted(name for source, name in kept if source == each))}"
+                for each in sources
+            ]
+        )
+        + "\n\n"
+    )
+
+
+def _without_imports(tree: ast.Module, source: str, module: str) -> str:
+    """The source without the imports of its top level, and without the empty lines behind them."""
+    lines = source.splitlines()
+    imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    for node in reversed(imports):
+        end = node.end_lineno or node.lineno
+        while end < len(lines) and not lines[end].strip():
+            end += 1
+        del lines[node.lineno - 1 : end]
+    kept = "\n".join(lines)
+    body: list[ast.stmt] = [node for node in tree.body if node not in imports]
+    if ast.dump(ast.parse(kept)) != ast.dump(ast.Module(body, [])):
+        raise InvalidInput(f"{module} has an import and another statement on one line; give each its own")
+    return kept
