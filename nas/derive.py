@@ -140,14 +140,19 @@ def _best_within(scores: NDArray[np.float64], costs: NDArray[np.float64], budget
     n_slots, n_candidates = scores.shape
     one_each = LinearConstraint(np.kron(np.eye(n_slots), np.ones(n_candidates)), 1, 1)
     score_row = _FINE * scores.ravel()
-    cost_row = _FINE * np.tile(costs, n_slots) / budget
-    within = LinearConstraint(cost_row[None], -np.inf, _FINE * (1 + _EQUAL))
+    excess = costs - costs.min()  # over the fastest architecture, in shares of the largest excess that has room
+    room = budget - n_slots * float(costs.min())
+    usable = excess <= room + _EQUAL * budget
+    unit = float(excess[usable].max()) or 1.0
+    cost_row = _FINE * np.tile(np.where(usable, excess, 0.0), n_slots) / unit
+    within = LinearConstraint(cost_row[None], -np.inf, _FINE * (room / unit + _EQUAL))
+    choosable = Bounds(0, np.tile(usable.astype(np.float64), n_slots))
 
     def solve(objective: NDArray[np.float64], *constraints: LinearConstraint) -> NDArray[np.int64]:
         result = milp(
             objective,
             integrality=np.ones(objective.size, dtype=np.int64),
-            bounds=Bounds(0, 1),
+            bounds=choosable,
             constraints=[one_each, *constraints],
             options={"mip_rel_gap": 0.0},
         )

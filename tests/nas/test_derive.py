@@ -1,0 +1,205 @@
+"""Derivation against exhaustive search, and what it says where the search could not tell."""
+
+import itertools
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from nas.config import SearchSpace
+from nas.derive import argmax_architecture, derive, leaders
+from nas.errors import Infeasible, InvalidInput, SearchFailed
+
+LABELS = ("attention", "ffn", "identity", "sgu", "mgk")
+
+
+def space(n_slots: int, n_candidates: int) -> SearchSpace:
+    return SearchSpace.model_validate(
+        {"n_slots": n_slots, "d_model": 8, "n_heads": 2, "max_len": 8, "candidates": LABELS[:n_candidates]}
+    )
+
+
+def softmax(alpha: NDArray[np.float64]) -> NDArray[np.float32]:
+    exponentials = np.exp(alpha - alpha.max(axis=1, keepdims=True))
+    return (exponentials / exponentials.sum(axis=1, keepdims=True)).astype(np.float32)
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.float64], float]:
+    """Probabilities (L, K), null gaps (L,), costs (K,) and an offset, small enough to try every architecture."""
+    n_slots, n_candidates = draw(st.integers(1, 5)), draw(st.integers(2, 4))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    alpha = rng.normal(size=(n_slots, n_candidates)) * draw(st.sampled_from([0.05, 1.0, 5.0]))
+    if draw(st.booleans()):  # exact ties, as equal alphas make them
+        alpha = np.round(alpha)
+    gaps = rng.random(n_slots) * draw(st.sampled_from([0.0, 0.5, 2.0]))
+    costs = rng.random(n_candidates) * draw(st.sampled_from([0.01, 1.0, 100.0]))
+    if draw(st.booleans()):
+        costs[draw(st.integers(0, n_candidates - 1))] = 0.0
+    return softmax(alpha), gaps, costs, float(rng.random())
+
+
+def raised_scores(probabilities: NDArray[np.float32], gaps: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Log-probabilities with every candidate within the gap of its slot's top raised to the top, by a plain loop."""
+    logs = np.log(np.maximum(probabilities.astype(np.float64), 1e-45))
+    for row, gap in zip(logs, gaps, strict=True):
+        top = row.max()
+        for index, value in enumerate(row):
+            if top - value <= gap:
+                row[index] = top
+    return logs
+
+
+def nothing_moved(probabilities: NDArray[np.float32], gaps: NDArray[np.float64]) -> bool:
+    scores = raised_scores(probabilities, gaps)
+    return bool((scores == scores.max(axis=1, keepdims=True)).all())
+
+
+@given(problem=problems(), share=st.floats(0, 1))
+def test_derived_architecture_is_the_best_of_all_within_the_budget(
+    problem: tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.float64], float], share: float
+) -> None:
+    probabilities, gaps, costs, offset = problem
+    if nothing_moved(probabilities, gaps):
+        return
+    n_slots, n_candidates = probabilities.shape
+    scores = raised_scores(probabilities, gaps)
+    paths = np.array(list(itertools.product(range(n_candidates), repeat=n_slots)))
+    all_scores = scores[np.arange(n_slots), paths].sum(axis=1)
+    all_costs = offset + costs[paths].sum(axis=1)
+    budget = float(np.quantile(all_costs, share, method="nearest"))  # exactly what some architecture takes
+    within = all_costs <= budget * (1 + 1e-9)
+    best_score = all_scores[within].max()
+    best_cost = all_costs[within & (all_scores >= best_score - 1e-9)].min()
+
+    found = derive(probabilities, gaps, space(n_slots, n_candidates), slot_costs=costs, offset=offset, budget_ms=budget)
+    chosen = [LABELS.index(label) for label in found.labels]
+    assert offset + costs[chosen].sum() <= budget * (1 + 2e-9)
+    # HiGHS works to 1e-9 of the score and of the budget.
+    assert scores[np.arange(n_slots), chosen].sum() == pytest.approx(best_score, abs=4e-9)
+    assert offset + costs[chosen].sum() == pytest.approx(best_cost, abs=4e-9 * budget)
+
+
+@given(problem=problems(), shift=st.floats(-3, 3))
+def test_without_a_budget_each_slot_takes_its_cheapest_leader_whatever_a_row_is_shifted_by(
+    problem: tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.float64], float], shift: float
+) -> None:
+    probabilities, gaps, costs, _ = problem
+    choices, undecided = leaders(probabilities, gaps, costs)
+    scores = raised_scores(probabilities, gaps)
+    for slot, choice in enumerate(choices):
+        tied = [index for index, score in enumerate(scores[slot]) if score == scores[slot].max()]
+        assert choice in tied
+        assert costs[choice] == min(costs[index] for index in tied)
+        assert (slot in undecided) == (len(tied) > 1)
+    logs = np.log(np.maximum(probabilities.astype(np.float64), 1e-45))
+    if not np.isclose(logs.max(axis=1, keepdims=True) - logs, gaps[:, None], atol=1e-6).any():  # no tie at an edge
+        assert leaders(np.exp(logs + shift), gaps, costs)[1] == undecided
+
+
+def test_argmax_of_decided_slots_is_the_most_probable_label_however_dear() -> None:
+    probabilities = [[0.7, 0.1, 0.2], [0.1, 0.2, 0.7]]
+    found = argmax_architecture(probabilities, [0.1, 0.1], space(2, 3), slot_costs=[9.0, 1.0, 0.0])
+    assert str(found) == "A."
+    assert found.undecided == ()
+
+
+def test_undecided_slot_takes_its_cheapest_tied_candidate_and_is_marked() -> None:
+    probabilities = [[0.45, 0.44, 0.11], [0.1, 0.2, 0.7]]
+    found = argmax_architecture(probabilities, [0.1, 0.1], space(2, 3), slot_costs=[9.0, 1.0, 0.0])
+    assert str(found) == "F."
+    assert found.undecided == (0,)
+
+
+def test_gap_of_exactly_the_null_gap_is_a_tie() -> None:
+    probabilities = np.exp([[-1.0, -1.5, -9.0], [0.0, -8.0, -9.0]])
+    gap = float(np.log(probabilities[0, 0]) - np.log(probabilities[0, 1]))
+    assert leaders(probabilities, [gap, gap], [3.0, 2.0, 0.0]) == ((1, 0), (0,))
+    assert leaders(probabilities, [np.nextafter(gap, 0), gap], [3.0, 2.0, 0.0]) == ((0, 0), ())
+
+
+def test_ties_at_equal_cost_go_to_the_candidate_listed_first() -> None:
+    assert leaders([[0.4, 0.4, 0.2]], [0.0], [1.0, 1.0, 1.0]) == ((0,), (0,))
+
+
+def test_slot_stays_marked_where_the_budget_forces_a_candidate_that_was_not_tied() -> None:
+    probabilities = [[0.45, 0.44, 0.11], [0.8, 0.1, 0.1]]
+    found = derive(probabilities, [0.1, 0.1], space(2, 3), slot_costs=[3.0, 2.0, 0.0], offset=1.0, budget_ms=4.0)
+    assert str(found) == ".A"
+    assert found.undecided == (0,)
+
+
+def test_underflowed_probabilities_are_the_worst_but_finite() -> None:
+    assert leaders([[1.0, 0.0, 0.0]], [0.5], [1.0, 1.0, 0.0]) == ((0,), ())
+
+
+def test_one_candidate_leaves_nothing_undecided() -> None:
+    only = space(3, 1)
+    found = derive([[1.0]] * 3, [0.0] * 3, only, slot_costs=[2.0], offset=1.0, budget_ms=7.0)
+    assert str(found) == "AAA"
+    assert found.undecided == ()
+
+
+def test_ninety_six_slots_are_derived_within_the_budget() -> None:
+    rng = np.random.default_rng(0)
+    probabilities, costs = softmax(rng.normal(size=(96, 5))), np.array([1.0, 0.6, 0.0, 0.5, 1.3])
+    found = derive(probabilities, [0.05] * 96, space(96, 5), slot_costs=costs, offset=2.0, budget_ms=50.0)
+    spent = 2.0 + sum(costs[LABELS.index(label)] for label in found.labels)
+    assert 49.0 < spent <= 50.0
+
+
+def test_budget_below_the_fastest_architecture_names_both() -> None:
+    with pytest.raises(Infeasible, match=r"^no architecture runs within 4 ms; the fastest takes 5\.2 ms$"):
+        derive([[0.7, 0.3]] * 2, [0.1] * 2, space(2, 2), slot_costs=[3.0, 2.1], offset=1.0, budget_ms=4.0)
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "gaps"),
+    [([[1 / 3] * 3] * 2, [0.0, 0.0]), ([[0.34, 0.33, 0.33], [0.32, 0.34, 0.34]], [0.1, 0.1])],
+    ids=["untouched", "within chance"],
+)
+def test_search_in_which_nothing_moved_has_failed(probabilities: list[list[float]], gaps: list[float]) -> None:
+    with pytest.raises(SearchFailed, match=r"^no slot's alpha moved beyond chance \(largest gap .* by chance .* nats"):
+        argmax_architecture(probabilities, gaps, space(2, 3), slot_costs=[1.0, 1.0, 0.0])
+
+
+def test_one_ruled_out_candidate_is_movement_enough() -> None:
+    found = argmax_architecture([[0.48, 0.48, 0.04]] * 2, [0.1] * 2, space(2, 3), slot_costs=[3.0, 2.0, 0.0])
+    assert str(found) == "FF"
+    assert found.undecided == (0, 1)
+
+
+def test_probabilities_that_are_not_numbers_mean_a_diverged_search() -> None:
+    with pytest.raises(SearchFailed, match=r"^the probabilities of slot 1 are not numbers; the search has diverged$"):
+        leaders([[0.7, 0.3], [float("nan"), 0.3]], [0.1, 0.1], [1.0, 0.0])
+
+
+def test_probabilities_of_another_space_are_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"^probabilities have shape \(2, 3\); a space of 3 slots and 3 candidates"):
+        argmax_architecture([[0.5, 0.3, 0.2]] * 2, [0.1] * 2, space(3, 3), slot_costs=[1.0, 1.0, 0.0])
+
+
+def test_shapes_that_do_not_fit_each_other_are_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"^probabilities \(1, 3\), null gaps \(2,\) and slot costs \(3,\) do not"):
+        leaders([[0.5, 0.3, 0.2]], [0.1, 0.1], [1.0, 1.0, 0.0])
+
+
+def test_scipy_is_loaded_only_where_a_budget_binds_and_torch_never() -> None:
+    code = """
+import sys
+from nas.config import SearchSpace
+from nas.derive import derive
+space = SearchSpace(n_slots=2)
+probabilities = [[0.6, 0.1, 0.1, 0.1, 0.1]] * 2
+arguments = dict(slot_costs=[3.0, 2.0, 0.0, 2.5, 3.5], offset=1.0)
+derive(probabilities, [0.1, 0.1], space, **arguments, budget_ms=7.0)
+assert "scipy" not in sys.modules
+derive(probabilities, [0.1, 0.1], space, **arguments, budget_ms=6.0)
+assert "scipy" in sys.modules
+assert "torch" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
