@@ -64,7 +64,10 @@ def describe(architectures: Sequence[Architecture], *, n_searches: int = 1) -> R
     ratio = sum(blocks) / n_attention if n_attention else None
     undecided = sum(len(each.undecided) for each in architectures)
     line = f"{_count(n_searches, 'search', 'searches')}, {_count(len(architectures), 'seed')}: not confirmed; "
-    line += _placement(attention, blocks, depths[0], ratio)
+    if ratio is None:
+        line += f"no attention in any of {depths[0]} slots ({_others(families)})"
+    else:
+        line += _placement(attention, blocks, depths[0], ratio)
     if undecided:
         line += f"; {_count(undecided, 'slot')} undecided"
     return RuleStatement(
@@ -84,10 +87,8 @@ def _count(number: int, singular: str, plural: str | None = None) -> str:
     return f"{number} {singular if number == 1 else plural or singular + 's'}"
 
 
-def _placement(attention: Sequence[Sequence[int]], blocks: Sequence[int], n_slots: int, ratio: float | None) -> str:
+def _placement(attention: Sequence[Sequence[int]], blocks: Sequence[int], n_slots: int, ratio: float) -> str:
     """Where attention is over all seeds, and the ratio with its range where the seeds differ."""
-    if ratio is None:
-        return f"no attention in any of {n_slots} slots"
     text = f"attention in {_slots(sorted({slot for seed in attention for slot in seed}))} of {n_slots}"
     without = sum(not seed for seed in attention)
     ratios = [n / len(seed) for n, seed in zip(blocks, attention, strict=True) if seed]
@@ -97,6 +98,16 @@ def _placement(attention: Sequence[Sequence[int]], blocks: Sequence[int], n_slot
     if without:
         numbers += f", {_count(without, 'seed')} without any"
     return f"{text} (all blocks : attention blocks {numbers})"
+
+
+def _others(families: Sequence[Sequence[str]]) -> str:
+    """Where the blocks that are not skipped stand, by family, over all seeds."""
+    slots: dict[str, set[int]] = {}
+    for seed in families:
+        for slot, family in enumerate(seed):
+            if family != "identity":
+                slots.setdefault(family, set()).add(slot)
+    return ", ".join(f"{family} in {_slots(sorted(slots[family]))}" for family in sorted(slots)) or "all are skipped"
 
 
 def _slots(slots: Sequence[int]) -> str:

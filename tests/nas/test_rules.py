@@ -1,0 +1,93 @@
+"""The rule line says where attention was placed and how little that proves."""
+
+import subprocess
+import sys
+
+import pytest
+
+from nas.architecture import Architecture
+from nas.config import SearchSpace
+from nas.errors import InvalidInput
+from nas.rules import describe
+
+CANDIDATES = SearchSpace().candidates
+LETTERS = {candidate.letter: candidate.label for candidate in CANDIDATES}
+
+
+def architecture(letters: str, undecided: tuple[int, ...] = ()) -> Architecture:
+    return Architecture(tuple(LETTERS[letter] for letter in letters), CANDIDATES, undecided)
+
+
+@pytest.mark.parametrize(
+    ("seeds", "line"),
+    [
+        (
+            ["SSAASSSS", "SSSAASSS"],
+            "1 search, 2 seeds: not confirmed; attention in slots 3-5 of 8 (all blocks : attention blocks 4.0 : 1)",
+        ),
+        (
+            ["AFAFAFAF"],
+            "1 search, 1 seed: not confirmed; attention in slots 1, 3, 5, 7 of 8 "
+            "(all blocks : attention blocks 2.0 : 1)",
+        ),
+        (
+            ["FFAFFF", "FFAAFF"],
+            "1 search, 2 seeds: not confirmed; attention in slots 3-4 of 6 "
+            "(all blocks : attention blocks 4.0 : 1, by seed 3.0 to 6.0)",
+        ),
+        (
+            ["FAFS", "FFSS"],
+            "1 search, 2 seeds: not confirmed; attention in slot 2 of 4 "
+            "(all blocks : attention blocks 8.0 : 1, 1 seed without any)",
+        ),
+        (
+            ["SS.M", "SSSF"],
+            "1 search, 2 seeds: not confirmed; no attention in any of 4 slots "
+            "(ffn in slot 4, mgk in slot 4, sgu in slots 1-3)",
+        ),
+        (["...."], "1 search, 1 seed: not confirmed; no attention in any of 4 slots (all are skipped)"),
+    ],
+    ids=["agreeing", "one seed", "other ratios", "one without", "none", "skipped"],
+)
+def test_line_tells_searches_seeds_slots_and_ratio(seeds: list[str], line: str) -> None:
+    assert describe([architecture(letters) for letters in seeds]).statement == line
+
+
+def test_ratio_counts_all_blocks_to_attention_blocks_and_no_skipped_slots() -> None:
+    found = describe([architecture("A.FFF.S.")])
+    assert found.ratio == 5.0
+    assert found.blocks == (5,)
+    assert found.attention_slots == ((0,),)
+
+
+def test_mgk_is_a_family_of_its_own() -> None:
+    assert describe([architecture("MAFF")]).attention_slots == ((1,),)
+
+
+def test_undecided_slots_are_counted_in_the_line() -> None:
+    found = describe([architecture("AFF.", (1, 2)), architecture("AFFF", (0,))])
+    assert found.statement.endswith("; 3 slots undecided")
+    assert found.undecided == 3
+    assert describe([architecture("AFF.", (1,))]).statement.endswith("; 1 slot undecided")
+
+
+def test_verdict_is_not_confirmed_however_many_seeds_agree() -> None:
+    found = describe([architecture("AFFF")] * 64, n_searches=32)
+    assert found.verdict == "not confirmed"
+    assert found.statement.startswith("32 searches, 64 seeds: not confirmed; ")
+    assert (found.n_searches, found.n_seeds, found.n_slots) == (32, 64, 4)
+
+
+def test_no_architecture_is_no_rule() -> None:
+    with pytest.raises(InvalidInput, match=r"^a rule needs at least one derived architecture; there is none$"):
+        describe([])
+
+
+def test_architectures_of_two_depths_have_no_common_rule() -> None:
+    with pytest.raises(InvalidInput, match=r"^architectures of 2 and of 4 slots have no rule in common$"):
+        describe([architecture("AFAF"), architecture("AF")])
+
+
+def test_rules_and_comparison_load_no_torch() -> None:
+    code = "import sys, nas.rules, nas.compare, nas.data.corpora; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
