@@ -105,8 +105,10 @@ def measure_table(space: SearchSpace, serve: ServeMode, *, threads: int, seed: i
         calls += [partial(network(path), tokens) for path in paths]
         times = _round_robin(calls, _ROUNDS)
 
-    alone = times[:, : len(calls) - N_NETWORKS].reshape(-1, len(slots), _SLOT_RUNS).transpose(1, 0, 2)
-    runs = dict(zip((int(number) for number in single.slots), alone.reshape(len(slots), -1), strict=True))
+    runs = {
+        int(number): times[:, index * _SLOT_RUNS : (index + 1) * _SLOT_RUNS].ravel()
+        for index, number in enumerate(single.slots)
+    }
     entries = {
         entry_key(candidate, space, serve): LatencyEntry(
             block=candidate.block,

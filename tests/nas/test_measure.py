@@ -1,0 +1,192 @@
+"""Measured on real blocks: shapes, additivity of the fit, and pairing. No test judges a speed."""
+
+import time
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nas import measure
+from nas.blocks import block_classes
+from nas.config import SearchSpace, ServeMode
+from nas.cost import LatencyTable, entry_key
+from nas.measure import compare_latency, device_description, fit_offset_and_scale, measure_table
+from nas.network import Network
+from tests import tiny
+
+SERVE = ServeMode(batch=2, query_length=16)
+
+
+@pytest.fixture(scope="module")
+def space() -> SearchSpace:
+    return tiny.request().space
+
+
+@pytest.fixture(scope="module")
+def table(space: SearchSpace) -> LatencyTable:
+    return measure_table(space, SERVE, threads=1)
+
+
+def network(labels: list[str]) -> Network:
+    request = tiny.request(space={"n_slots": len(labels)})
+    return Network(request.network_config(labels, 256), block_classes(labels))
+
+
+def test_table_has_an_entry_of_every_candidate_with_its_run_count(space: SearchSpace, table: LatencyTable) -> None:
+    assert set(table.entries) == {entry_key(candidate, space, SERVE) for candidate in space.candidates}
+    for entry in table.entries.values():
+        if entry.block != "identity":
+            assert entry.median_ms > 0
+            assert entry.iqr_ms >= 0
+            assert entry.n_runs >= 100
+
+
+def test_identity_is_zero_by_definition(space: SearchSpace, table: LatencyTable) -> None:
+    entry = table.entries[entry_key(space.candidate("identity"), space, SERVE)]
+    assert (entry.median_ms, entry.iqr_ms, entry.n_runs) == (0.0, 0.0, 0)
+    assert table.slot_ms(space)[space.labels.index("identity")] == 0.0
+
+
+def test_table_holds_its_own_error_on_whole_networks(table: LatencyTable) -> None:
+    assert table.n_networks >= 10
+    assert table.offset_ms >= 0
+    assert table.scale > 0
+    assert 0 <= table.error_median <= table.error_p95
+
+
+def test_table_survives_json_and_keeps_its_id(table: LatencyTable) -> None:
+    again = LatencyTable.model_validate_json(table.model_dump_json())
+    assert again == table
+    assert again.id == table.id
+
+
+def test_two_labels_of_one_block_share_an_entry_and_two_options_do_not() -> None:
+    space = SearchSpace.model_validate(
+        {
+            "n_slots": 1, "d_model": 8, "n_heads": 2, "max_len": 16,
+            "candidates": [
+                {"label": "narrow", "block": "ffn", "options": {"ratio": 1}},
+                {"label": "wide", "block": "ffn", "options": {"ratio": 4}},
+                {"label": "same", "block": "ffn", "options": {"ratio": 4}},
+            ],
+        }
+    )  # fmt: skip
+    table = measure_table(space, SERVE, threads=1)
+    assert len(table.entries) == 2
+    narrow, wide, same = table.slot_ms(space)
+    assert wide == same
+    assert narrow != wide
+
+
+def test_space_of_identity_alone_can_be_measured() -> None:
+    space = SearchSpace.model_validate(
+        {"n_slots": 2, "d_model": 8, "n_heads": 2, "max_len": 16, "candidates": ["identity"]}
+    )
+    table = measure_table(space, SERVE, threads=1)
+    assert table.slot_ms(space) == [0.0]
+    assert table.scale == 1.0
+    assert table.offset_ms > 0
+
+
+def test_measuring_leaves_threads_generator_and_gradients_as_they_were(space: SearchSpace) -> None:
+    torch.manual_seed(7)
+    expected = torch.rand(1)
+    torch.manual_seed(7)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        measure_table(space, SERVE, threads=1)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert torch.is_grad_enabled()
+    assert torch.equal(torch.rand(1), expected)
+
+
+def test_device_description_is_text_with_the_threads_of_the_trial() -> None:
+    described = device_description(2.5)
+    assert all(isinstance(value, str) and value for value in described.values())
+    assert described["threads"] == "2"
+    assert device_description(0.25)["threads"] == "1"
+    assert described["torch"] == torch.__version__
+
+
+def test_deeper_network_is_slower_than_its_reference_by_more_than_the_repeatability() -> None:
+    found = compare_latency({"deep": network(["ffn"] * 12), "shallow": network(["ffn"] * 2)}, SERVE, 30)
+    assert found.ratio > 1 + found.repeatability
+    assert found.low <= found.ratio <= found.high
+    assert list(found.ms) == ["deep", "shallow"]
+    assert found.ms["deep"] > found.ms["shallow"]
+    assert found.n_rounds == 30
+
+
+def test_networks_are_timed_without_being_changed() -> None:
+    first, second = network(["sgu", "ffn"]), network(["attention", "mgk"])
+    before = {name: tensor.clone() for name, tensor in second.state_dict().items()}
+    compare_latency({"first": first, "second": second}, SERVE, 5)
+    for name, tensor in second.state_dict().items():
+        assert torch.equal(tensor, before[name])
+
+
+def test_latency_is_compared_between_two_networks() -> None:
+    with pytest.raises(ValueError, match=r"^latency is compared between 2 networks, one and its reference; there are"):
+        compare_latency({"only": network(["ffn"])}, SERVE, 10)
+
+
+def test_too_few_rounds_are_refused() -> None:
+    both = {"first": network(["ffn"]), "second": network(["ffn"])}
+    with pytest.raises(ValueError, match=r"^rounds is 4; it must be at least 5$"):
+        compare_latency(both, SERVE, 4)
+
+
+@given(offset=st.floats(0, 10), scale=st.floats(0.1, 3), seed=st.integers(0, 1000))
+def test_fit_recovers_an_exactly_additive_machine(offset: float, scale: float, seed: int) -> None:
+    sums = np.random.default_rng(seed).uniform(1, 20, 10)
+    assert fit_offset_and_scale(sums, offset + scale * sums) == pytest.approx((offset, scale), abs=1e-6)
+
+
+@given(seed=st.integers(0, 1000))
+def test_fit_never_gives_a_negative_offset_or_a_scale_that_is_not_positive(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    offset, scale = fit_offset_and_scale(rng.uniform(1, 2, 10), rng.uniform(0.1, 2, 10))
+    assert offset >= 0
+    assert scale > 0
+
+
+def test_fit_of_equal_sums_puts_the_rest_into_the_offset() -> None:
+    assert fit_offset_and_scale(np.full(10, 2.0), np.full(10, 5.0)) == (3.0, 1.0)
+
+
+def test_slow_calls_get_fewer_rounds_but_never_too_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure, "_LONGEST_S", 0.0)
+    calls = [0]
+
+    def slow() -> None:
+        calls[0] += 1
+        time.sleep(0.001)
+
+    times = measure._round_robin([slow], 50)
+    assert times.shape == (5, 1)
+    assert calls[0] == 6  # one untimed round is enough to warm up
+    assert (times >= 1.0).all()
+
+
+def test_every_call_is_timed_once_a_round_in_changing_order() -> None:
+    order: list[int] = []
+    times = measure._round_robin([lambda index=index: order.append(index) for index in range(4)], 20)  # type: ignore[misc]
+    rounds = np.reshape(order, (-1, 4))
+    assert times.shape == (20, 4)
+    assert (np.sort(rounds, axis=1) == np.arange(4)).all()
+    assert len({tuple(row) for row in rounds}) > 1
+
+
+def test_interval_of_a_median_narrows_with_more_rounds() -> None:
+    rng = np.random.default_rng(0)
+    widths = []
+    for n in (20, 500):
+        median, low, high = measure._median_interval(rng.normal(1, 0.1, n))
+        assert low <= median <= high
+        widths.append(high - low)
+    assert widths[1] < widths[0]
