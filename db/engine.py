@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
+from typing import Any
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, Table, create_engine, event
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import make_url
+
+_BEGIN = "blockwright_begin"  # execution option: how a transaction starts on SQLite
 
 
 def make_engine(url: str, *, busy_timeout_s: float = 30.0, foreign_keys: bool = True) -> Engine:
@@ -20,18 +27,63 @@ def make_engine(url: str, *, busy_timeout_s: float = 30.0, foreign_keys: bool = 
     Raises:
         ValueError: a database other than SQLite (in a file) and PostgreSQL.
     """
-    raise NotImplementedError
+    parsed = make_url(url)
+    backend = parsed.get_backend_name()
+    # NaN is no JSON: refuse it here instead of storing what no reader can parse
+    dumps = partial(json.dumps, allow_nan=False, separators=(",", ":"))
+    if backend == "sqlite":
+        if parsed.database in (None, "", ":memory:"):
+            raise ValueError("the SQLite database must be a file, such as sqlite:////var/lib/blockwright.db")
+        engine = create_engine(url, json_serializer=dumps)
+        _prepare_sqlite(engine, busy_timeout_s, foreign_keys)
+        return engine
+    if backend == "postgresql":
+        wait_ms = round(busy_timeout_s * 1000)
+        return create_engine(
+            parsed.set(drivername="postgresql+psycopg"),
+            json_serializer=dumps,
+            pool_pre_ping=True,
+            connect_args={"connect_timeout": max(2, round(busy_timeout_s)), "options": f"-c lock_timeout={wait_ms}"},
+        )
+    raise ValueError(f"unknown database {backend!r}; known: sqlite, postgresql")
+
+
+def _prepare_sqlite(engine: Engine, busy_timeout_s: float, foreign_keys: bool) -> None:
+    @event.listens_for(engine, "connect")
+    def connect(dbapi_connection: Any, record: Any) -> None:
+        # The driver must not begin transactions by itself: it would begin deferred ones, and late. A deferred
+        # transaction that reads and then writes fails with "database is locked" as soon as another one wrote.
+        dbapi_connection.isolation_level = None
+        cursor = dbapi_connection.cursor()
+        cursor.execute(f"PRAGMA busy_timeout = {round(busy_timeout_s * 1000)}")
+        cursor.execute("PRAGMA journal_mode = WAL")
+        cursor.execute("PRAGMA synchronous = NORMAL")
+        cursor.execute(f"PRAGMA foreign_keys = {'ON' if foreign_keys else 'OFF'}")
+        cursor.close()
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        connection.exec_driver_sql(connection.get_execution_options().get(_BEGIN, "BEGIN"))
 
 
 @contextmanager
 def transaction(engine: Engine) -> Iterator[Connection]:
     """A writing transaction: committed at the end, rolled back on any error. BEGIN IMMEDIATE on SQLite."""
-    raise NotImplementedError
-    yield
+    with engine.connect() as connection:
+        connection = connection.execution_options(**{_BEGIN: "BEGIN IMMEDIATE"})
+        with connection.begin():
+            yield connection
 
 
 @contextmanager
 def reading(engine: Engine) -> Iterator[Connection]:
     """A consistent view for reading; nothing written in it is kept."""
-    raise NotImplementedError
-    yield
+    with engine.connect() as connection:
+        if engine.dialect.name == "postgresql":
+            connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+        yield connection  # closing rolls back
+
+
+def insert_into(connection: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:
+    """INSERT in the connection's dialect: both have ON CONFLICT, in the same words."""
+    return sqlite.insert(table) if connection.dialect.name == "sqlite" else postgresql.insert(table)

@@ -1,4 +1,4 @@
-"""What the functions of `db` raise and callers tell apart. Each message is one line: what, the value, what would be right."""
+"""What the functions of `db` raise and callers tell apart. Each message is one line, as in style.md."""
 
 
 class DatabaseError(Exception):

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, insert, select, update
 
-from db.lease import Lease
+from db import clock
+from db.errors import NotFound
+from db.lease import Lease, fence
+from db.models import events, searches
 
 TYPES = (
     "queued",
@@ -53,16 +56,39 @@ def append(connection: Connection, lease: Lease, entries: Sequence[Entry]) -> in
     Raises:
         LeaseLost: the search was claimed or released since.
     """
-    raise NotImplementedError
+    last = fence(connection, lease, len(entries))
+    _write(connection, lease.search_id, last, entries)
+    return last
 
 
 def append_unfenced(connection: Connection, search_id: str, entries: Sequence[Entry]) -> int:
-    """Write events of a change that needs no lease (cancel, resume, reclaim), in the transaction of that change.
+    """Write events of a change that needs no lease (cancel, resume), in the transaction of that change.
 
     Raises:
         NotFound: no such search.
     """
-    raise NotImplementedError
+    last = connection.scalar(
+        update(searches)
+        .where(searches.c.id == search_id)
+        .values(last_event=searches.c.last_event + len(entries))
+        .returning(searches.c.last_event)
+    )
+    if last is None:
+        raise NotFound(f"no search {search_id!r}")
+    _write(connection, search_id, last, entries)
+    return int(last)
+
+
+def _write(connection: Connection, search_id: str, last: int, entries: Sequence[Entry]) -> None:
+    for kind, _ in entries:
+        assert kind in TYPES, kind
+    first = last - len(entries) + 1
+    rows = [
+        {"search_id": search_id, "number": first + place, "type": kind, "data": dict(data)}
+        for place, (kind, data) in enumerate(entries)
+    ]
+    if rows:
+        connection.execute(insert(events).values(created_at=clock.now()), rows)
 
 
 def after(connection: Connection, search_id: str, number: int = 0, *, limit: int = 500) -> list[Event]:
@@ -70,9 +96,19 @@ def after(connection: Connection, search_id: str, number: int = 0, *, limit: int
 
     A `reports` event says {trial, first_step, last_step}; its rows come from `reports.between`.
     """
-    raise NotImplementedError
+    statement = (
+        select(events)
+        .where(events.c.search_id == search_id, events.c.number > number)
+        .order_by(events.c.number)
+        .limit(limit)
+    )
+    return [
+        Event(row.search_id, row.number, row.type, row.data, clock.moment(row.created_at))
+        for row in connection.execute(statement)
+    ]
 
 
 def last_numbers(connection: Connection, search_ids: Iterable[str]) -> dict[str, int]:
     """last_event of each search that exists: one cheap statement, for the poller."""
-    raise NotImplementedError
+    statement = select(searches.c.id, searches.c.last_event).where(searches.c.id.in_(search_ids))
+    return {row.id: row.last_event for row in connection.execute(statement)}

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, update
+
+from db.errors import LeaseLost
+from db.models import searches
 
 LEASE_S = 9.0  # by database time; the runner renews it every 3 s
 
@@ -35,10 +38,18 @@ class Runner:
 def fence(connection: Connection, lease: Lease, n: int = 0) -> int:
     """Check the lease and take the next n event numbers, in one statement; returns the last number taken.
 
-    `UPDATE searches SET last_event = last_event + :n WHERE id = :id AND lease_token = :token RETURNING last_event`.
-    It also locks the row, so that the writers of a search come one after the other.
+    It also locks the row. Every write for a search starts here, so that its writers come one after the other and
+    lock in one order: search first, then its trials and their rows.
 
     Raises:
         LeaseLost: the search was claimed or released since.
     """
-    raise NotImplementedError
+    taken = connection.scalar(
+        update(searches)
+        .where(searches.c.id == lease.search_id, searches.c.lease_token == lease.token)
+        .values(last_event=searches.c.last_event + n)
+        .returning(searches.c.last_event)
+    )
+    if taken is None:
+        raise LeaseLost(f"lease {lease.token} of search {lease.search_id} is over; this runner must stop")
+    return int(taken)

@@ -2,20 +2,76 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 
-def upgrade(url: str, revision: str = "head") -> str:
-    """Migrate to `revision` in one transaction and return where the database is now; makes a SQLite file's folder.
+from alembic import command
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, text
+from sqlalchemy.engine import make_url
+
+from db import revision
+from db.engine import make_engine, reading, transaction
+
+_LOCK = 4_210_771_352  # any number of ours: PostgreSQL's advisory lock that two migrations compete for
+
+
+def upgrade(url: str, target: str = "head") -> str:
+    """Migrate to `target` in one transaction and return where the database is now; makes a SQLite file's folder.
 
     Several processes may call it at once: they wait for each other.
     """
-    raise NotImplementedError
+    found = _migrate(url, target, down=False)
+    assert found is not None
+    return found
+
+
+def downgrade(url: str, target: str) -> str | None:
+    """Migrate back to `target`; "base" drops every table of ours."""
+    return _migrate(url, target, down=True)
+
+
+def _migrate(url: str, target: str, *, down: bool) -> str | None:
+    parsed = make_url(url)
+    if parsed.get_backend_name() == "sqlite" and parsed.database:
+        Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+    # Foreign keys off: SQLite changes a table by copying and dropping it, which would delete what refers to it.
+    engine = make_engine(url, foreign_keys=False)
+    try:
+        with transaction(engine) as connection:
+            if connection.dialect.name == "postgresql":
+                connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+            change = command.downgrade if down else command.upgrade
+            change(config(connection), target)
+            if connection.dialect.name == "sqlite":
+                broken = connection.exec_driver_sql("PRAGMA foreign_key_check").first()
+                assert broken is None, f"the migration left a row without its parent: {broken}"
+            return revision.current(connection)
+    finally:
+        engine.dispose()
+
+
+def config(connection: Connection | None = None) -> Config:
+    """Alembic's configuration, without a file: our scripts, and the connection that env.py uses."""
+    found = Config()
+    found.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    found.set_main_option("path_separator", "os")
+    found.attributes["connection"] = connection
+    return found
 
 
 def current(url: str) -> str | None:
     """The revision of the database; None: never migrated."""
-    raise NotImplementedError
+    engine = make_engine(url)
+    try:
+        with reading(engine) as connection:
+            return revision.current(connection)
+    finally:
+        engine.dispose()
 
 
 def head() -> str:
     """The newest revision there is."""
-    raise NotImplementedError
+    newest = ScriptDirectory.from_config(config()).get_current_head()
+    assert newest is not None
+    return newest

@@ -5,18 +5,22 @@ L slots, K candidates. Values that are not finite are stored as NULL, and a warn
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Row, Select, null, or_, select, tuple_, update
 
-from db.lease import Lease
+from db import clock, events, paging
+from db.engine import insert_into
+from db.errors import NotFound
+from db.lease import Lease, fence
+from db.models import reports, trials
 from db.paging import Page
 
-# Equal whenever a step is executed again on the same device; `tokens_per_s` is a rate and may differ.
-DETERMINISTIC = (
+_SCALARS = (
     "train_loss",
     "val_loss",
     "val_loss_soft",
@@ -24,10 +28,12 @@ DETERMINISTIC = (
     "tau",
     "expected_ms",
     "entropy",
-    "probabilities",
-    "null_gaps",
-    "updates",
+    "tokens_per_s",
 )
+_MATRICES = ("probabilities", "null_gaps", "updates")
+
+# Equal whenever a step is executed again on the same device; `tokens_per_s` is a rate and may differ.
+DETERMINISTIC = tuple(name for name in _SCALARS if name != "tokens_per_s") + _MATRICES
 
 
 class Record(Protocol):
@@ -82,7 +88,12 @@ class Conflict:
 
     def __str__(self) -> str:
         """One line for a reason or a warning."""
-        raise NotImplementedError
+        parts = [
+            name if name in _MATRICES else f"{name} was {stored}, now {repeated}"
+            for name, (stored, repeated) in self.differing.items()
+        ]
+        device = "the same device" if self.same_device else "another device"
+        return f"step {self.step} executed again on {device} gave another outcome: {'; '.join(parts)}"
 
 
 @dataclass(frozen=True)
@@ -112,7 +123,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Matrices:
-    """The JSON columns of a row: probabilities (L, K), null_gaps (L,), updates (L, K); a cell that was not finite is None."""
+    """The JSON columns of a row: probabilities (L, K), null_gaps (L,), updates (L, K); None where not finite."""
 
     trial_id: str
     step: int
@@ -131,7 +142,99 @@ def insert(connection: Connection, lease: Lease, new: Sequence[NewReport]) -> In
         LeaseLost
         NotFound: a trial that is not of this search.
     """
-    raise NotImplementedError
+    fence(connection, lease)
+    trial_ids = {report.trial_id for report in new}
+    own = select(trials.c.id).where(trials.c.search_id == lease.search_id, trials.c.id.in_(trial_ids))
+    for trial_id in trial_ids - set(connection.scalars(own)):
+        raise NotFound(f"search {lease.search_id} has no trial {trial_id!r}")
+
+    seen = _stored(connection, new)  # behind the fence nobody else adds rows
+    fresh: list[dict[str, Any]] = []
+    entries: list[events.Entry] = []
+    conflicts = []
+    for report in new:
+        row, lost = _row(report)
+        place = (report.trial_id, report.record.step)
+        if place in seen:
+            differing = {
+                name: (seen[place][name], row[name]) for name in DETERMINISTIC if seen[place][name] != row[name]
+            }
+            if differing:
+                conflicts.append(Conflict(*place, differing, seen[place]["device"] == report.device))
+            continue
+        seen[place] = row
+        fresh.append(row)
+        entries += [_not_finite(report, name, n) for name, n in lost.items() if n]
+    if fresh:
+        connection.execute(
+            insert_into(connection, reports)
+            .values(created_at=clock.now())
+            .on_conflict_do_nothing(index_elements=["trial_id", "step"]),
+            fresh,
+        )
+    for trial_id in trial_ids:
+        steps = [row["step"] for row in fresh if row["trial_id"] == trial_id]
+        if steps:
+            connection.execute(
+                update(trials).where(trials.c.id == trial_id, trials.c.step < max(steps)).values(step=max(steps))
+            )
+    events.append(connection, lease, [*_runs(new, fresh), *entries])
+    return Inserted(len(fresh), tuple(conflicts))
+
+
+def _stored(connection: Connection, new: Sequence[NewReport]) -> dict[tuple[str, int], Mapping[str, Any]]:
+    """The rows that are there already for these steps."""
+    places = sorted({(report.trial_id, report.record.step) for report in new})
+    found: dict[tuple[str, int], Mapping[str, Any]] = {}
+    for start in range(0, len(places), 200):  # a statement takes a limited number of parameters
+        chosen = tuple_(reports.c.trial_id, reports.c.step).in_(places[start : start + 200])
+        for row in connection.execute(select(reports).where(chosen)):
+            found[row.trial_id, row.step] = dict(row._mapping)
+    return found
+
+
+def _row(report: NewReport) -> tuple[dict[str, Any], dict[str, int]]:
+    """The columns of a report, and how many values of each were not finite."""
+    record = report.record
+    row: dict[str, Any] = {"trial_id": report.trial_id, "step": record.step, "device": report.device}
+    lost = {}
+    for name in (*_SCALARS, *_MATRICES):
+        row[name], lost[name] = _finite(getattr(record, name))
+    return row, lost
+
+
+def _finite(value: Any) -> tuple[Any, int]:
+    """The value with None for each number that is not finite, and how many there were: JSON has no NaN."""
+    if value is None or isinstance(value, int):
+        return value, 0
+    if isinstance(value, Sequence):
+        cells = [_finite(cell) for cell in value]
+        return [cell for cell, _ in cells], sum(n for _, n in cells)
+    number = float(value)
+    return (number, 0) if math.isfinite(number) else (None, 1)
+
+
+def _not_finite(report: NewReport, name: str, n: int) -> events.Entry:
+    step = report.record.step
+    values = "value" if n == 1 else "values"
+    message = f"{n} {values} of {name} at step {step} not finite; stored as null"
+    return "warning", {"message": message, "trial": report.trial_id, "step": step}
+
+
+def _runs(new: Sequence[NewReport], fresh: Sequence[Mapping[str, Any]]) -> list[events.Entry]:
+    """One `reports` event per run of new steps: a range never covers a step that an earlier event told of."""
+    told = {(row["trial_id"], row["step"]) for row in fresh}
+    entries: list[events.Entry] = []
+    for trial_id in dict.fromkeys(report.trial_id for report in new):
+        steps = sorted({report.record.step for report in new if report.trial_id == trial_id})
+        run: list[int] = []
+        for step in [*steps, None]:
+            if step is not None and (trial_id, step) in told:
+                run.append(step)
+            elif run:
+                entries.append(("reports", {"trial": trial_id, "first_step": run[0], "last_step": run[-1]}))
+                run = []
+    return entries
 
 
 def of_search(
@@ -153,12 +256,50 @@ def of_search(
     Raises:
         InvalidCursor
     """
-    raise NotImplementedError
+    limit = paging.clamp(limit)
+    statement = _curve(search_id, trial_id, first_step, last_step, stride, cursor).limit(limit + 1)
+    found = [_report(row) for row in connection.execute(statement)]
+    return paging.page(found, limit, lambda report: [report.trial_id, report.step])
+
+
+def _curve(
+    search_id: str, trial_id: str | None, first_step: int, last_step: int | None, stride: int, cursor: str | None
+) -> Select[Any]:
+    statement = (
+        select(reports)
+        .join(trials, trials.c.id == reports.c.trial_id)
+        .where(trials.c.search_id == search_id, reports.c.step >= first_step)
+        .order_by(reports.c.trial_id, reports.c.step)
+    )
+    if trial_id is not None:
+        statement = statement.where(reports.c.trial_id == trial_id)
+    if last_step is not None:
+        statement = statement.where(reports.c.step <= last_step)
+    if stride > 1:
+        statement = statement.where(or_(reports.c.step % stride == 0, reports.c.step == trials.c.step))
+    if cursor is not None:
+        place = paging.decode(cursor, [str, int])
+        statement = statement.where(tuple_(reports.c.trial_id, reports.c.step) > tuple_(*place))
+    return statement
+
+
+def _report(row: Row[Any]) -> Report:
+    scalars = {name: getattr(row, name) for name in _SCALARS}
+    return Report(trial_id=row.trial_id, step=row.step, **scalars, created_at=clock.moment(row.created_at))
+
+
+def _matrices(row: Row[Any]) -> Matrices:
+    return Matrices(row.trial_id, row.step, row.probabilities, row.null_gaps, row.updates)
 
 
 def between(connection: Connection, trial_id: str, first_step: int, last_step: int) -> list[tuple[Report, Matrices]]:
     """The rows of a `reports` event, in order of steps."""
-    raise NotImplementedError
+    statement = (
+        select(reports)
+        .where(reports.c.trial_id == trial_id, reports.c.step.between(first_step, last_step))
+        .order_by(reports.c.step)
+    )
+    return [(_report(row), _matrices(row)) for row in connection.execute(statement)]
 
 
 def probabilities(
@@ -172,10 +313,23 @@ def probabilities(
     limit: int = 1000,
     cursor: str | None = None,
 ) -> Page[Matrices]:
-    """softmax(alpha) as reported, ordered by trial and step; rows without a matrix (retraining) are left out. As `of_search`."""
-    raise NotImplementedError
+    """softmax(alpha) as reported, ordered by trial and step, with the arguments of `of_search`.
+
+    Rows without a matrix (retraining) are left out.
+    """
+    limit = paging.clamp(limit)
+    statement = (
+        _curve(search_id, trial_id, first_step, last_step, stride, cursor)
+        .where(reports.c.probabilities.is_not(null()))
+        .limit(limit + 1)
+    )
+    found = [_matrices(row) for row in connection.execute(statement)]
+    return paging.page(found, limit, lambda matrices: [matrices.trial_id, matrices.step])
 
 
 def newest(connection: Connection, trial_id: str) -> tuple[Report, Matrices] | None:
     """The last reported step of a trial: what architectures are derived from."""
-    raise NotImplementedError
+    row = connection.execute(
+        select(reports).where(reports.c.trial_id == trial_id).order_by(reports.c.step.desc()).limit(1)
+    ).one_or_none()
+    return None if row is None else (_report(row), _matrices(row))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, column, inspect, select, table
 
 VERSION_TABLE = "blockwright_version"
 HEAD = "0001"  # the newest file of db/migrations/versions; a test compares
@@ -10,4 +10,6 @@ HEAD = "0001"  # the newest file of db/migrations/versions; a test compares
 
 def current(connection: Connection) -> str | None:
     """The revision of the database; None: never migrated."""
-    raise NotImplementedError
+    if not inspect(connection).has_table(VERSION_TABLE):
+        return None
+    return connection.scalar(select(column("version_num")).select_from(table(VERSION_TABLE)))

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Row, insert, select, update
 
-from db.lease import Lease
+from db import clock, events
+from db.ids import new_id
+from db.lease import Lease, fence
+from db.models import rules
 
 
 @dataclass(frozen=True)
@@ -30,9 +33,35 @@ def put(connection: Connection, lease: Lease, *, statement: str, verdict: str, b
     Raises:
         LeaseLost
     """
-    raise NotImplementedError
+    fence(connection, lease)
+    one = (rules.c.search_id == lease.search_id, rules.c.statement == statement)
+    known = connection.execute(select(rules).where(*one)).one_or_none()
+    if known is None:
+        connection.execute(
+            insert(rules).values(
+                id=new_id(),
+                search_id=lease.search_id,
+                statement=statement,
+                verdict=verdict,
+                body=dict(body),
+                created_at=clock.now(),
+            )
+        )
+    elif (known.verdict, known.body) == (verdict, dict(body)):
+        return _rule(known)
+    else:
+        connection.execute(update(rules).where(*one).values(verdict=verdict, body=dict(body)))
+    rule = _rule(connection.execute(select(rules).where(*one)).one())
+    data = {"rule": rule.id, "statement": statement, "verdict": verdict}
+    events.append(connection, lease, [("rule", data)])
+    return rule
+
+
+def _rule(row: Row[Any]) -> StoredRule:
+    return StoredRule(row.id, row.search_id, row.statement, row.verdict, row.body, clock.moment(row.created_at))
 
 
 def of_search(connection: Connection, search_id: str) -> list[StoredRule]:
     """In the order they were made; [] for an unknown search."""
-    raise NotImplementedError
+    statement = select(rules).where(rules.c.search_id == search_id).order_by(rules.c.id)
+    return [_rule(row) for row in connection.execute(statement)]

@@ -12,20 +12,27 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy import Connection
+from sqlalchemy import ColumnElement, Connection, Row, Select, case, func, insert, select, update
+from sqlalchemy import delete as delete_from
 
-from db.lease import LEASE_S, Lease, Runner
+from db import clock, events, paging
+from db.engine import insert_into
+from db.errors import IdempotencyConflict, NotFound, WrongState
+from db.ids import new_id
+from db.lease import LEASE_S, Lease, Runner, fence
+from db.models import idempotency_keys, searches, trials
 from db.paging import Page
 
 STATES = ("queued", "running", "succeeded", "failed", "cancelled")
 TERMINAL = ("succeeded", "failed", "cancelled")
 STAGES = ("measuring", "searching", "deriving", "retraining", "diagnosing", "exporting")
 MAX_FRUITLESS_ATTEMPTS = 3
+_WAITING = ("queued", "lost", "pre-empted")  # trials that a next attempt would start
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Weight updates done and planned over all trials; `share` in [0, 1]; `eta_s` None while nothing tells the speed."""
+    """Weight updates done and planned over all trials; `share` in [0, 1]; `eta_s` None while the speed is unknown."""
 
     step: int
     n_steps: int
@@ -94,7 +101,7 @@ class Running:
 
 @dataclass(frozen=True)
 class Reclaimed:
-    """A search taken from a dead runner: its new state (queued, failed or cancelled), and whom to end before it runs again."""
+    """A search taken from a dead runner: its state now (queued, failed, cancelled), whom to end before it goes on."""
 
     search_id: str
     state: str
@@ -136,7 +143,55 @@ def create(
     Raises:
         IdempotencyConflict: the key was used with another request_hash.
     """
-    raise NotImplementedError
+    search_id = new_id()
+    if idempotency_key is not None:
+        if request_hash is None:
+            raise ValueError("an idempotency key needs the hash of its request")
+        first = _take_key(connection, idempotency_key, request_hash, search_id)
+        if first is not None:
+            return Created(get(connection, first), is_new=False)
+    connection.execute(
+        insert(searches).values(
+            id=search_id,
+            name=name,
+            state="queued",
+            cancelling=False,
+            dataset=dataset,
+            cpus=cpus,
+            gpus=gpus,
+            n_steps=n_steps,
+            attempt=0,
+            fruitless_attempts=0,
+            last_event=0,
+            lease_token=0,
+            created_at=clock.now(),
+            queued_at=clock.now(),
+            claimed_step=0,
+            labels=[*labels],
+            request=dict(request),
+        )
+    )
+    events.append_unfenced(connection, search_id, [("queued", {})])
+    return Created(get(connection, search_id), is_new=True)
+
+
+def _take_key(connection: Connection, key: str, request_hash: str, search_id: str) -> str | None:
+    """The search that the key already stands for; None once it is ours."""
+    taken = connection.scalar(
+        insert_into(connection, idempotency_keys)
+        .values(key=key, search_id=search_id, request_hash=request_hash, created_at=clock.now())
+        .on_conflict_do_nothing(index_elements=["key"])
+        .returning(idempotency_keys.c.key)
+    )
+    if taken is not None:
+        return None
+    first = connection.execute(select(idempotency_keys).where(idempotency_keys.c.key == key)).one()
+    if first.request_hash != request_hash:
+        raise IdempotencyConflict(
+            f"idempotency key {key!r} was used for another request (search {first.search_id}); take a new key"
+        )
+    found: str = first.search_id
+    return found
 
 
 def get(connection: Connection, search_id: str) -> Search:
@@ -145,7 +200,63 @@ def get(connection: Connection, search_id: str) -> Search:
     Raises:
         NotFound: no such search.
     """
-    raise NotImplementedError
+    row = connection.execute(_select().where(searches.c.id == search_id)).one_or_none()
+    if row is None:
+        raise NotFound(f"no search {search_id!r}")
+    return _search(row)
+
+
+def _of_trials(column: ColumnElement[int]) -> ColumnElement[int]:
+    """The column's sum over the trials of the search in the outer statement."""
+    total = select(func.coalesce(func.sum(column), 0)).where(trials.c.search_id == searches.c.id)
+    return total.correlate(searches).scalar_subquery()
+
+
+def _select() -> Select[Any]:
+    return select(
+        searches,
+        _of_trials(trials.c.step).label("trials_step"),
+        _of_trials(trials.c.n_steps).label("trials_n_steps"),
+        clock.now().label("now"),
+    )
+
+
+def _search(row: Row[Any]) -> Search:
+    return Search(
+        id=row.id,
+        name=row.name,
+        state=row.state,
+        stage=row.stage,
+        cancelling=row.cancelling,
+        reason=row.reason,
+        request=row.request,
+        labels=tuple(row.labels),
+        dataset=row.dataset,
+        cpus=row.cpus,
+        gpus=row.gpus,
+        attempt=row.attempt,
+        latency_table_id=row.latency_table_id,
+        last_event=row.last_event,
+        result=row.result,
+        created_at=clock.moment(row.created_at),
+        started_at=clock.moment(row.started_at),
+        finished_at=clock.moment(row.finished_at),
+        progress=_progress(row),
+    )
+
+
+def _progress(row: Row[Any]) -> Progress:
+    step = int(row.trials_step)
+    n_steps = max(row.n_steps, int(row.trials_n_steps), step)
+    if row.state == "succeeded":
+        return Progress(step, n_steps, 1.0, 0.0)
+    share = step / n_steps if n_steps else 0.0
+    if row.state != "running":
+        return Progress(step, n_steps, share, None)
+    # the speed of this attempt: earlier ones ended at some time that nobody knows
+    steps_since, seconds = step - row.claimed_step, row.now - row.claimed_at
+    eta_s = (n_steps - step) * seconds / steps_since if steps_since > 0 else None
+    return Progress(step, n_steps, share, eta_s)
 
 
 def list(
@@ -161,7 +272,16 @@ def list(
     Raises:
         InvalidCursor: the cursor was not handed out by this function.
     """
-    raise NotImplementedError
+    limit = paging.clamp(limit)
+    statement = _select().order_by(searches.c.id.desc()).limit(limit + 1)
+    if state is not None:
+        statement = statement.where(searches.c.state == state)
+    if dataset is not None:
+        statement = statement.where(searches.c.dataset == dataset)
+    if cursor is not None:
+        statement = statement.where(searches.c.id < paging.decode(cursor, [str])[0])
+    found = [_search(row) for row in connection.execute(statement)]
+    return paging.page(found, limit, lambda search: [search.id])
 
 
 def cancel(connection: Connection, search_id: str) -> Search:
@@ -171,7 +291,56 @@ def cancel(connection: Connection, search_id: str) -> Search:
         NotFound: no such search.
         WrongState: it has succeeded or failed.
     """
-    raise NotImplementedError
+    row = _locked(connection, search_id)
+    if row.state in ("succeeded", "failed"):
+        raise WrongState(f"search {search_id} has {row.state}; only a queued or running search can be cancelled")
+    if row.state == "queued":
+        _set(
+            connection,
+            search_id,
+            state="cancelled",
+            finished_at=clock.now(),
+            lease_token=searches.c.lease_token + 1,
+        )
+        closed = _close_trials(connection, search_id, _WAITING, "cancelled")
+        events.append_unfenced(connection, search_id, [*closed, ("cancelled", {})])
+    elif row.state == "running" and not row.cancelling:
+        _set(connection, search_id, cancelling=True)
+        events.append_unfenced(connection, search_id, [("cancelling", {})])
+    return get(connection, search_id)
+
+
+def _locked(connection: Connection, search_id: str) -> Row[Any]:
+    """The row, which nobody else changes until the transaction ends (on SQLite it is the only writer anyway)."""
+    row = connection.execute(select(searches).where(searches.c.id == search_id).with_for_update()).one_or_none()
+    if row is None:
+        raise NotFound(f"no search {search_id!r}")
+    return row
+
+
+def _set(connection: Connection, search_id: str, **values: Any) -> None:
+    """Change the row; callers hold the fence or the row's lock."""
+    connection.execute(update(searches).where(searches.c.id == search_id).values(**values))
+
+
+def _close_trials(
+    connection: Connection, search_id: str, open_states: Sequence[str], state: str
+) -> Sequence[events.Entry]:
+    """Move trials in one of the open states to `state`; returns their events."""
+    statement = (
+        update(trials)
+        .where(trials.c.search_id == search_id, trials.c.state.in_(open_states))
+        .values(state=state, finished_at=clock.now())
+        .returning(trials.c.id, trials.c.kind, trials.c.sample, trials.c.seed)
+    )
+    closed = sorted(connection.execute(statement), key=lambda row: (row.kind == "retrain", row.sample, row.seed))
+    return [
+        (
+            "trial",
+            {"trial": row.id, "kind": row.kind, "sample": row.sample, "seed": row.seed, "state": state, "reason": None},
+        )
+        for row in closed
+    ]
 
 
 def resume(connection: Connection, search_id: str) -> Search:
@@ -181,7 +350,24 @@ def resume(connection: Connection, search_id: str) -> Search:
         NotFound: no such search.
         WrongState: it has succeeded, or is being cancelled.
     """
-    raise NotImplementedError
+    row = _locked(connection, search_id)
+    if row.state == "succeeded":
+        raise WrongState(f"search {search_id} has succeeded; only a failed or cancelled search can be resumed")
+    if row.cancelling:
+        raise WrongState(f"search {search_id} is being cancelled; resume it once it is cancelled")
+    if row.state in ("failed", "cancelled"):
+        _set(
+            connection,
+            search_id,
+            state="queued",
+            stage=None,
+            reason=None,
+            fruitless_attempts=0,
+            queued_at=clock.now(),
+            finished_at=None,
+        )
+        events.append_unfenced(connection, search_id, [("queued", {})])
+    return get(connection, search_id)
 
 
 def delete(connection: Connection, search_id: str) -> None:
@@ -191,7 +377,10 @@ def delete(connection: Connection, search_id: str) -> None:
         NotFound: no such search.
         WrongState: it is queued or running.
     """
-    raise NotImplementedError
+    row = _locked(connection, search_id)
+    if row.state not in TERMINAL:
+        raise WrongState(f"search {search_id} is {row.state}; cancel it before you delete it")
+    connection.execute(delete_from(searches).where(searches.c.id == search_id))
 
 
 def claim_next(
@@ -203,7 +392,40 @@ def claim_next(
         owner: who claims, such as host:pid of the dispatcher.
         lease_s: until when, from the database's now.
     """
-    raise NotImplementedError
+    oldest = (
+        select(searches.c.id)
+        .where(searches.c.state == "queued", searches.c.cpus <= free_cpus, searches.c.gpus <= free_gpus)
+        .order_by(searches.c.queued_at, searches.c.id)
+        .limit(1)
+        .with_for_update(skip_locked=True)  # left out on SQLite, where the transaction is the only writer
+        .scalar_subquery()
+    )
+    row = connection.execute(
+        update(searches)
+        .where(searches.c.id == oldest, searches.c.state == "queued")
+        .values(
+            state="running",
+            stage=None,
+            attempt=searches.c.attempt + 1,
+            fruitless_attempts=searches.c.fruitless_attempts + 1,
+            lease_token=searches.c.lease_token + 1,
+            lease_owner=owner,
+            lease_expires_at=clock.now() + lease_s,
+            claimed_at=clock.now(),
+            claimed_step=_of_trials(trials.c.step),
+            started_at=func.coalesce(searches.c.started_at, clock.now()),
+        )
+        .returning(searches)
+    ).one_or_none()
+    if row is None:
+        return None
+    lease = Lease(row.id, row.lease_token)
+    events.append(connection, lease, [("started", {"attempt": row.attempt})])
+    return Claim(lease, row.attempt, row.request, row.cpus, row.gpus, _runner(row))
+
+
+def _runner(row: Row[Any]) -> Runner | None:
+    return None if row.runner_pid is None else Runner(row.runner_host, row.runner_pid, row.runner_started_at)
 
 
 def set_runner(connection: Connection, lease: Lease, runner: Runner) -> None:
@@ -212,7 +434,14 @@ def set_runner(connection: Connection, lease: Lease, runner: Runner) -> None:
     Raises:
         LeaseLost
     """
-    raise NotImplementedError
+    fence(connection, lease)
+    _set(
+        connection,
+        lease.search_id,
+        runner_host=runner.host,
+        runner_pid=runner.pid,
+        runner_started_at=runner.started_at,
+    )
 
 
 def heartbeat(connection: Connection, lease: Lease, *, lease_s: float = LEASE_S) -> bool:
@@ -221,7 +450,15 @@ def heartbeat(connection: Connection, lease: Lease, *, lease_s: float = LEASE_S)
     Raises:
         LeaseLost
     """
-    raise NotImplementedError
+    cancelling = connection.scalar(
+        update(searches)
+        .where(searches.c.id == lease.search_id, searches.c.lease_token == lease.token)
+        .values(lease_expires_at=clock.now() + lease_s)
+        .returning(searches.c.cancelling)
+    )
+    if cancelling is None:
+        fence(connection, lease)
+    return bool(cancelling)
 
 
 def set_stage(connection: Connection, lease: Lease, stage: str) -> None:
@@ -231,7 +468,12 @@ def set_stage(connection: Connection, lease: Lease, stage: str) -> None:
         LeaseLost
         ValueError: not one of STAGES.
     """
-    raise NotImplementedError
+    if stage not in STAGES:
+        raise ValueError(f"unknown stage {stage!r}; known: {', '.join(STAGES)}")
+    fence(connection, lease)
+    if connection.scalar(select(searches.c.stage).where(searches.c.id == lease.search_id)) != stage:
+        _set(connection, lease.search_id, stage=stage)
+        events.append(connection, lease, [("stage", {"stage": stage})])
 
 
 def set_inputs(connection: Connection, lease: Lease, *, request: Mapping[str, Any], latency_table_id: str) -> None:
@@ -240,7 +482,8 @@ def set_inputs(connection: Connection, lease: Lease, *, request: Mapping[str, An
     Raises:
         LeaseLost
     """
-    raise NotImplementedError
+    events.append(connection, lease, [("latency_table", {"id": latency_table_id})])
+    _set(connection, lease.search_id, request=dict(request), latency_table_id=latency_table_id)
 
 
 def set_result(connection: Connection, lease: Lease, result: Mapping[str, Any]) -> None:
@@ -249,7 +492,8 @@ def set_result(connection: Connection, lease: Lease, result: Mapping[str, Any]) 
     Raises:
         LeaseLost
     """
-    raise NotImplementedError
+    events.append(connection, lease, [("result", {})])
+    _set(connection, lease.search_id, result=dict(result))
 
 
 def finish(
@@ -268,7 +512,33 @@ def finish(
         LeaseLost
         ValueError: failed without a reason, or not a terminal state.
     """
-    raise NotImplementedError
+    if state not in TERMINAL:
+        raise ValueError(f"a search cannot finish as {state!r}; known: {', '.join(TERMINAL)}")
+    if state == "failed" and not reason:
+        raise ValueError("a failed search needs a reason that a person can act on")
+    _release(connection, lease, state, reason, running_trials="cancelled")
+
+
+def _release(connection: Connection, lease: Lease, state: str, reason: str | None, *, running_trials: str) -> None:
+    """Out of running: trials, events, the new state, and a new token, so that the old runner writes nothing more."""
+    fence(connection, lease)
+    closed = [*_close_trials(connection, lease.search_id, _WAITING, "cancelled")] if state in TERMINAL else []
+    closed += _close_trials(connection, lease.search_id, ("running",), running_trials)
+    kind = "requeued" if state == "queued" else state
+    events.append(connection, lease, [*closed, (kind, {"reason": reason})])
+    _set(
+        connection,
+        lease.search_id,
+        state=state,
+        reason=reason if state in TERMINAL else None,
+        cancelling=False,
+        lease_token=searches.c.lease_token + 1,
+        lease_owner=None,
+        lease_expires_at=None,
+        finished_at=clock.now() if state in TERMINAL else None,
+        # a failed or cancelled search shows where it ended
+        stage=None if state in ("queued", "succeeded") else searches.c.stage,
+    )
 
 
 def requeue(connection: Connection, lease: Lease) -> str:
@@ -279,7 +549,14 @@ def requeue(connection: Connection, lease: Lease) -> str:
     Raises:
         LeaseLost
     """
-    raise NotImplementedError
+    fence(connection, lease)
+    if connection.scalar(select(searches.c.cancelling).where(searches.c.id == lease.search_id)):
+        _release(connection, lease, "cancelled", None, running_trials="cancelled")
+        return "cancelled"
+    _release(connection, lease, "queued", None, running_trials="pre-empted")
+    fewer = searches.c.fruitless_attempts - 1
+    _set(connection, lease.search_id, fruitless_attempts=case((fewer < 0, 0), else_=fewer))
+    return "queued"
 
 
 def reclaim(connection: Connection, lease: Lease, reason: str) -> Reclaimed:
@@ -291,7 +568,16 @@ def reclaim(connection: Connection, lease: Lease, reason: str) -> Reclaimed:
     Raises:
         LeaseLost: somebody else claimed or finished it.
     """
-    raise NotImplementedError
+    fence(connection, lease)
+    row = connection.execute(select(searches).where(searches.c.id == lease.search_id)).one()
+    state = "queued"
+    if row.cancelling:
+        state = "cancelled"
+    elif row.fruitless_attempts >= MAX_FRUITLESS_ATTEMPTS:
+        state = "failed"
+        reason = f"{row.fruitless_attempts} attempts in a row ended without a new checkpoint; the last one: {reason}"
+    _release(connection, lease, state, reason, running_trials="lost")
+    return Reclaimed(row.id, state, reason if state == "failed" else None, _runner(row))
 
 
 def reclaim_expired(connection: Connection) -> tuple[Reclaimed, ...]:
@@ -300,9 +586,39 @@ def reclaim_expired(connection: Connection) -> tuple[Reclaimed, ...]:
     It becomes `cancelled` if that was asked for, `failed` after three attempts in a row without a new acknowledged
     checkpoint, else `queued` (event `requeued`). Its running trials become `lost`.
     """
-    raise NotImplementedError
+    expired = connection.execute(
+        select(searches.c.id, searches.c.lease_token, searches.c.runner_host, searches.c.runner_pid)
+        .where(searches.c.state == "running", searches.c.lease_expires_at < clock.now())
+        .order_by(searches.c.id)
+        .with_for_update(skip_locked=True)
+    ).all()
+    return tuple(
+        reclaim(connection, Lease(row.id, row.lease_token), f"the runner {_where(row)} was not heard of any more")
+        for row in expired
+    )
+
+
+def _where(row: Row[Any, Any, Any, Any]) -> str:
+    return "(never started)" if row.runner_pid is None else f"(pid {row.runner_pid} on {row.runner_host})"
 
 
 def running(connection: Connection) -> tuple[Running, ...]:
     """All running searches: what a dispatcher adopts, counts as taken, and signals when `cancelling`."""
-    raise NotImplementedError
+    statement = (
+        select(searches, (searches.c.lease_expires_at - clock.now()).label("expires_in_s"))
+        .where(searches.c.state == "running")
+        .order_by(searches.c.id)
+    )
+    return tuple(
+        Running(
+            Lease(row.id, row.lease_token),
+            row.lease_owner,
+            row.attempt,
+            row.cancelling,
+            row.cpus,
+            row.gpus,
+            _runner(row),
+            row.expires_in_s,
+        )
+        for row in connection.execute(statement)
+    )
