@@ -42,8 +42,12 @@ def _json(name: str, *, nullable: bool = True) -> Column[Any]:
 
 
 def _json_checks(*names: str) -> list[CheckConstraint]:
-    # PostgreSQL's own type checks; on SQLite one malformed text would break every query of the view
-    return [CheckConstraint(f"json_valid({name})", name=f"{name}_is_json").ddl_if(dialect="sqlite") for name in names]
+    # PostgreSQL's own type checks; on SQLite one malformed text would break every query of the view.
+    # json_valid(NULL) is 0 up to SQLite 3.40 and NULL later.
+    return [
+        CheckConstraint(f"{name} IS NULL OR json_valid({name})", name=f"{name}_is_json").ddl_if(dialect="sqlite")
+        for name in names
+    ]
 
 
 def _search_id(**options: Any) -> Column[str]:

@@ -421,7 +421,7 @@ def claim_next(
         return None
     lease = Lease(row.id, row.lease_token)
     events.append(connection, lease, [("started", {"attempt": row.attempt})])
-    return Claim(lease, row.attempt, row.request, row.cpus, row.gpus, _runner(row))
+    return Claim(lease, row.attempt, row.request, float(row.cpus), float(row.gpus), _runner(row))
 
 
 def _runner(row: Row[Any]) -> Runner | None:

@@ -49,7 +49,10 @@ CROSS JOIN LATERAL json_array_elements_text(slots.value) WITH ORDINALITY AS cell
 def json_checks(table: str, *names: str) -> list[sa.CheckConstraint]:
     if op.get_bind().dialect.name != "sqlite":
         return []
-    return [sa.CheckConstraint(f"json_valid({name})", name=op.f(f"ck_{table}_{name}_is_json")) for name in names]
+    return [
+        sa.CheckConstraint(f"{name} IS NULL OR json_valid({name})", name=op.f(f"ck_{table}_{name}_is_json"))
+        for name in names
+    ]
 
 
 def search_id(table: str, **options: Any) -> list[Any]:
