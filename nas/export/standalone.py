@@ -29,6 +29,10 @@ From Python:    network = model.load(); logits = network(tokens)   # (B, T) toke
 """
 
 from __future__ import annotations
+
+import warnings
+
+warnings.filterwarnings("ignore", message="Failed to initialize NumPy")  # torch can do without it, and so does this
 '''
 
 FOOTER = '''BLOCKS: dict[str, type[Block]] = {{
@@ -47,11 +51,12 @@ if __name__ == "__main__":
 
 @dataclass(frozen=True)
 class _Import:
-    """One imported name: `name` at this place means `meaning`, found in module `source`."""
+    """One imported name: `name` here means `meaning`, from module `source`; `text` is its part of the statement."""
 
     source: str
     name: str
     meaning: str
+    text: str
     statement: ast.Import | ast.ImportFrom
 
 
@@ -69,8 +74,8 @@ def join_sources(classes: Mapping[str, type[Block]]) -> str:
     joined = {module.__name__ for module in modules}
     # name -> (what it means, where that was said first)
     meanings = {name: (name, "Python itself") for name in dir(builtins)}
-    meanings |= {name: (name, "every model.py") for name in ("BLOCKS", "load")}
-    kept: set[tuple[str, str]] = set()  # (source, text of the import's name)
+    meanings |= {name: (name, "every model.py") for name in ("BLOCKS", "load", "warnings")}
+    kept: set[tuple[str, str]] = set()  # (source of a `from` import or "", what is imported)
     bodies = []
     for module in modules:
         source = inspect.getsource(module)
@@ -89,7 +94,7 @@ def join_sources(classes: Mapping[str, type[Block]]) -> str:
                 )
         for each in imports:
             if each.statement in tree.body and each.source not in {*joined, "__future__"}:
-                kept.add(_import_key(each))
+                kept.add((each.source if isinstance(each.statement, ast.ImportFrom) else "", each.text))
         bodies.append(f"# {'-' * 20} {module.__name__}\n\n{_without_imports(tree, source, module.__name__)}\n\n")
     blocks = "".join(f"    {name!r}: {found.__name__},\n" for name, found in classes.items())
     return "\n".join([HEADER, _import_text(kept), *bodies, FOOTER.format(blocks=blocks)])
@@ -111,11 +116,13 @@ def _imports(tree: ast.Module) -> Iterator[_Import]:
         if isinstance(node, ast.ImportFrom):
             source = "." * node.level + (node.module or "")
             for alias in node.names:
-                yield _Import(source, alias.asname or alias.name, f"{source}.{alias.name}", node)
+                meaning = f"{source}.{alias.name}"
+                yield _Import(source, alias.asname or alias.name, meaning, ast.unparse(alias), node)
         elif isinstance(node, ast.Import):
             for alias in node.names:
                 first = alias.name.split(".")[0]
-                yield _Import(alias.name, alias.asname or first, alias.name if alias.asname else first, node)
+                meaning = alias.name if alias.asname else first
+                yield _Import(alias.name, alias.asname or first, meaning, ast.unparse(alias), node)
 
 
 def _check(each: _Import, module: str, joined: set[str], *, at_top: bool) -> None:
@@ -143,30 +150,11 @@ def _defined(tree: ast.Module) -> Iterator[str]:
                     yield node.id
 
 
-def _import_key(each: _Import) -> tuple[str, str]:
-    """(module of a `from` import, what is imported from it), or ("", what a plain import names)."""
-    if isinstance(each.statement, ast.ImportFrom):
-        original = each.meaning.removeprefix(f"{each.source}.")
-        return each.source, original if original == each.name else f"{original} as {each.name}"
-    return (
-        "",
-        each.source if each.meaning != each.source or each.name == each.source else f"{each.source} as {each.name}",
-    )
-
-
 def _import_text(kept: set[tuple[str, str]]) -> str:
-    plain = [f"import {name}" for source, name in sorted(kept) if not source]
-    sources = sorted({source for source, _ in kept if source})
-    return (
-        "\n".join(
-            plain
-            + [
-                f"from {each} import {', '.join(sorted(name for source, name in kept if source == each))}"
-                for each in sources
-            ]
-        )
-        + "\n\n"
-    )
+    lines = [f"import {text}" for source, text in sorted(kept) if not source]
+    for each in sorted({source for source, _ in kept if source}):
+        lines.append(f"from {each} import {', '.join(sorted(text for source, text in kept if source == each))}")
+    return "\n".join([*lines, "", ""])
 
 
 def _without_imports(tree: ast.Module, source: str, module: str) -> str:
