@@ -6,31 +6,24 @@ Field errors carry JSON pointers (RFC 6901) into the body, and every problem the
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
 
+from api.field_errors import FieldError, code_of, detail_of, field_errors, summary
 from api.strict_json import InvalidJson
 from db.errors import DatabaseError, IdempotencyConflict, NotFound, WrongState
 from nas.errors import BlockwrightError, StateError
 
 MEDIA_TYPE = "application/problem+json"
 log = logging.getLogger("blockwright.api")
-
-
-class FieldError(BaseModel):
-    """What is wrong with one field of the body, or one parameter."""
-
-    pointer: str = Field(description="JSON pointer into the body; `?name` for a query, `{name}` for a path parameter")
-    detail: str
-    code: str
 
 
 class Problem(BaseModel):
@@ -77,32 +70,6 @@ def problem(
     return JSONResponse(body.model_dump(), status, headers=headers, media_type=MEDIA_TYPE)
 
 
-def field_errors(errors: Iterable[Mapping[str, Any]], prefix: str = "") -> list[FieldError]:
-    """Pydantic's errors as pointers and one-line details.
-
-    An error that a validator caught from another model (a block's options inside a candidate) is opened, so that
-    the pointer leads to the field itself.
-    """
-    found: list[FieldError] = []
-    for error in errors:
-        pointer = prefix + "".join(f"/{_escape(part)}" for part in error["loc"])
-        inner = error.get("ctx", {}).get("error")
-        if isinstance(inner, ValidationError):
-            found.extend(field_errors(inner.errors(), f"{pointer}/options"))
-            continue
-        code = getattr(inner, "code", error["type"].replace("_", "-"))
-        found.append(FieldError(pointer=pointer, detail=_detail(error), code=code))
-    return found
-
-
-def summary(errors: Sequence[FieldError]) -> str:
-    """One line for people: the first error with its place, and how many more there are."""
-    first = errors[0]
-    place = f"{first.pointer}: " if first.pointer else ""
-    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    return f"{place}{first.detail}{more}"
-
-
 def install(app: FastAPI) -> None:
     """Register the handlers; routes then raise domain errors and know no HTTP."""
     app.add_exception_handler(RequestValidationError, _on_validation)
@@ -111,21 +78,8 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(BlockwrightError, _on_domain)
     app.add_exception_handler(DatabaseError, _on_domain)
     app.add_exception_handler(OperationalError, _on_database)
+    app.add_exception_handler(PoolTimeout, _on_database)
     app.add_exception_handler(Exception, _on_bug)
-
-
-def _escape(part: object) -> str:
-    return str(part).replace("~", "~0").replace("/", "~1")
-
-
-def _detail(error: Mapping[str, Any]) -> str:
-    if error["type"] == "extra_forbidden":
-        return f"unknown field {str(error['loc'][-1])!r}"
-    message = str(error["msg"]).removeprefix("Value error, ")
-    got = error.get("input")
-    if isinstance(got, str | int | float) and error["type"] != "value_error":
-        message = f"{message}, got {str(got)[:60]!r}" if isinstance(got, str) else f"{message}, got {got}"
-    return message[:1].lower() + message[1:]
 
 
 def _request_id(request: Request) -> str:
@@ -142,7 +96,7 @@ def _on_validation(request: Request, error: Exception) -> JSONResponse:
         else:
             name = str(path[-1])
             pointer = f"?{name}" if where == "query" else f"{{{name}}}"
-            fields.append(FieldError(pointer=pointer, detail=_detail(each), code=each["type"].replace("_", "-")))
+            fields.append(FieldError(pointer=pointer, detail=detail_of(each), code=code_of(each)))
     return problem(_request_id(request), 422, "invalid-request", summary(fields), errors=fields)
 
 

@@ -168,10 +168,10 @@ class Result(BaseModel):
     probabilities: list[SeedProbabilities]
     architectures: list[ResultArchitecture]
     derived: ResultArchitecture
-    parent: ResultArchitecture
+    parent: ResultArchitecture | None = Field(description="null where the request asked for no baseline")
     rule: RuleLine
-    quality: Quality
-    latency: Latency
+    quality: Quality | None
+    latency: Latency | None
     export: Export
     seconds: dict[str, float] = Field(description="measuring, searching, deriving, retraining, exporting, total")
 

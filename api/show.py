@@ -111,13 +111,14 @@ def probability_table(
     return table
 
 
-def result(found: Mapping[str, Any]) -> RenderableType:
+def result(found: Mapping[str, Any], candidates: Sequence[Mapping[str, Any]] | None = None) -> RenderableType:
     """A finished result.json: probabilities, architecture, rule, quality, latency, export.
 
     Args:
         found: what `/report` answers and result.json holds.
+        candidates: of the request, {label, block}; None takes labels for the names of blocks.
     """
-    drawn = looks(_candidates(found))
+    drawn = looks(candidates or [{"label": label, "block": label} for label in found["probabilities"][0]["labels"]])
     parts: list[RenderableType] = []
     for each in found["probabilities"]:
         title = f"probabilities of seed {each['seed']}" + (f", sample {each['sample']}" if each["sample"] else "")
@@ -128,15 +129,6 @@ def result(found: Mapping[str, Any]) -> RenderableType:
     parts.append(Text())
     parts.append(_figures(found))
     return Group(*parts)
-
-
-def _candidates(found: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    request = found["search"].get("request")
-    if request:
-        space: Mapping[str, Any] = request["space"]
-        return list(space["candidates"])
-    labels = found["probabilities"][0]["labels"] if found["probabilities"] else found["derived"]["slots"]
-    return [{"label": label, "block": label} for label in labels]
 
 
 def _architectures(found: Mapping[str, Any], drawn: Looks) -> Table:
@@ -150,32 +142,36 @@ def _architectures(found: Mapping[str, Any], drawn: Looks) -> Table:
             name = f"  {each['role']}, seed {each['seed']}"
             table.add_row(name, each["string"], strip(each["slots"], drawn, each["undecided"]))
     parent = found["parent"]
-    table.add_row("parent", parent["string"], strip(parent["slots"], drawn))
+    if parent is not None:
+        table.add_row("parent", parent["string"], strip(parent["slots"], drawn))
     return table
 
 
 def _figures(found: Mapping[str, Any]) -> Table:
     table = Table(box=None, show_header=False, padding=(0, 1))
+    table.add_column()
+    table.add_column(overflow="fold")
     quality, latency, export = found["quality"], found["latency"], found["export"]
     table.add_row("rule", Text(found["rule"]["statement"]))
-    table.add_row(
-        "test quality",
-        f"{quality['derived_bits_per_byte']:.3f} bits per byte, parent {quality['parent_bits_per_byte']:.3f}: "
-        f"{quality['difference']:+.3f} ({quality['low']:+.3f} to {quality['high']:+.3f}, 95%; "
-        f"{quality['n_windows']} windows, {quality['n_seeds']} seeds)",
-    )
-    table.add_row("verdict", Text(f"{quality['verdict']}{_VERDICTS.get(quality['verdict'], '')}", style="bold"))
-    table.add_row(
-        "latency",
-        f"{latency['ratio']:.3f} of the parent's ({latency['low']:.3f} to {latency['high']:.3f}; repeatability "
-        f"{latency['repeatability']:.3f}): {latency['derived_ms']:.2f} ms against {latency['parent_ms']:.2f} ms",
-    )
+    if quality is not None:
+        table.add_row(
+            "test quality",
+            f"{quality['derived_bits_per_byte']:.3f} bits per byte, parent {quality['parent_bits_per_byte']:.3f}: "
+            f"{quality['difference']:+.3f} ({quality['low']:+.3f} to {quality['high']:+.3f}, 95%; "
+            f"{quality['n_windows']} windows, {quality['n_seeds']} seeds)",
+        )
+        table.add_row("verdict", Text(quality["verdict"] + _VERDICTS[quality["verdict"]], style="bold"))
+    if latency is not None:
+        table.add_row(
+            "latency",
+            f"{latency['ratio']:.3f} of the parent's ({latency['low']:.3f} to {latency['high']:.3f}; repeatability "
+            f"{latency['repeatability']:.3f}): {latency['derived_ms']:.2f} ms against {latency['parent_ms']:.2f} ms",
+        )
     table.add_row(
         "export",
         f"{export['file']}, logits equal to the trained model's within {export['logits_max_abs_difference']:.1e}",
     )
-    seconds = ", ".join(f"{name} {value:.0f}" for name, value in found["seconds"].items())
-    table.add_row("seconds", seconds)
+    table.add_row("seconds", ", ".join(f"{name} {value:.0f}" for name, value in found["seconds"].items()))
     return table
 
 
@@ -186,6 +182,10 @@ _VERDICTS = {
 }
 
 
-def print_result(found: Mapping[str, Any], console: Console | None = None) -> None:
-    """Print a finished result.json, wide enough for its tables."""
-    (console or Console()).print(result(found))
+def print_result(
+    found: Mapping[str, Any],
+    candidates: Sequence[Mapping[str, Any]] | None = None,
+    console: Console | None = None,
+) -> None:
+    """Print a finished result.json; see `result`."""
+    (console or Console(highlight=False)).print(result(found, candidates))

@@ -1,0 +1,70 @@
+"""`blockwright search FILE --local`: the whole search in this process, without server, Ray or database."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from api.commands.connection import DataDir, settings
+from api.commands.files import read_json
+from api.commands.refuse import Refused
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(search)
+
+
+def search(
+    request: Annotated[Path, typer.Argument(help="JSON file with the request; - reads standard input.")],
+    local: Annotated[bool, typer.Option("--local", help="Run it in this process.")] = False,
+    data: Annotated[
+        list[str] | None, typer.Option("--data", metavar="NAME=FILE", help="Make a text file known under a name.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Result folder; default: one in the data folder.")] = None,
+    table: Annotated[
+        Path | None, typer.Option("--table", help="Latency table (JSON) to use instead of measuring.")
+    ] = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Run a search here and now; stopped by Ctrl-C, the same command goes on where it was."""
+    if not local:
+        raise Refused(
+            f"`search` runs in this process, which --local says; a service takes `blockwright submit {request}`"
+        )
+    from rich.console import Console
+
+    from api import show
+    from api.watching import Display, Picture
+    from nas.config import SearchRequest
+    from nas.cost import LatencyTable
+    from workers import inline
+
+    parsed = SearchRequest.model_validate(read_json(request))
+    files = dict(_named(each) for each in data or [])
+    given = LatencyTable.model_validate(read_json(table)) if table else None
+    name = hashlib.sha256(parsed.model_dump_json().encode()).hexdigest()[:12]
+    folder = out or settings(data_dir).data_dir / "searches" / f"local-{name}"
+    console = Console(highlight=False)
+    console.print(f"results go to {folder}", markup=False, soft_wrap=True)
+    written_out = parsed.model_dump(mode="json")
+    try:
+        with Display(Picture(written_out), console) as display:
+            result = inline.run_local(parsed, folder, files, display.tell, given)
+    except KeyboardInterrupt:
+        console.print("stopped; the same command goes on from here")
+        raise
+    show.print_result(result, written_out["space"]["candidates"], console)
+    console.print(f"result: {folder / 'result.json'}", markup=False, soft_wrap=True)
+
+
+def _named(given: str) -> tuple[str, Path]:
+    name, found, path = given.partition("=")
+    if not found or not re.fullmatch(r"[a-z0-9][a-z0-9_.-]{0,63}", name):
+        raise Refused(f"--data {given!r} is not NAME=FILE; names are lower-case letters, digits, '_', '.' and '-'")
+    if not Path(path).is_file():
+        raise Refused(f"--data {name}: no file {path!r}")
+    return name, Path(path)

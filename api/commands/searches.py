@@ -1,0 +1,177 @@
+"""Commands that talk to a running service: submit, watch, list, show, cancel, resume, delete, download."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from api import show as drawing
+from api.client import Client
+from api.commands.connection import DataDir, SearchId, Url, chosen, connect
+from api.commands.files import read_json
+from api.commands.refuse import Refused
+from api.watching import Display, Picture
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print the service's JSON.")]
+_NEWEST_ONLY = 1_000_000  # a stride so long that only step 0 and each trial's newest step are left
+_STATE_STYLES = {"succeeded": "green", "failed": "red", "cancelled": "yellow", "running": "cyan"}
+
+
+def register(app: typer.Typer) -> None:
+    for command in (submit, watch, show, cancel, resume, delete, download):
+        app.command()(command)
+    app.command("list")(list_searches)
+
+
+def submit(
+    request: Annotated[Path, typer.Argument(help="JSON file with the request; - reads standard input.")],
+    watch: Annotated[bool, typer.Option("--watch", help="Follow it to its end.")] = False,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Queue a search."""
+    body = read_json(request)
+    with connect(url, data_dir) as client:
+        created = client.submit(body)
+        print(created["id"])
+        if watch:
+            raise typer.Exit(_watch(client, created["id"]))
+
+
+def watch(search_id: SearchId = None, url: Url = None, data_dir: DataDir = None) -> None:
+    """Follow a search to its end: stage, step, losses, time left, leading blocks. Ctrl-C leaves it running."""
+    with connect(url, data_dir) as client:
+        raise typer.Exit(_watch(client, chosen(client, search_id)))
+
+
+def list_searches(
+    state: Annotated[str | None, typer.Option("--state", help="Only searches in this state.")] = None,
+    as_json: AsJson = False,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """List searches, newest first."""
+    with connect(url, data_dir) as client:
+        found = list(client.list(state=state))
+    if as_json:
+        _print_json(found)
+        return
+    if not found:
+        _console().print("there is no search; submit one with `blockwright submit FILE`")
+        return
+    table = Table(box=None, padding=(0, 1))
+    for name in ("id", "name", "state", "stage", "share", "created"):
+        table.add_column(name, no_wrap=name == "id")
+    for each in found:
+        share = f"{each['progress']['share']:.0%}"
+        state_text = Text(_state(each), style=_STATE_STYLES.get(each["state"], ""))
+        table.add_row(each["id"], Text(each["name"]), state_text, each["stage"] or "", share, each["created_at"][:19])
+    _console().print(table)
+
+
+def show(search_id: SearchId = None, as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
+    """Show a search: its state, its probabilities, and once it has succeeded its result."""
+    with connect(url, data_dir) as client:
+        found = client.get(chosen(client, search_id))
+        if as_json:
+            _print_json(found)
+            return
+        console = _console()
+        console.print(_headline(found))
+        if found["result"] is not None:
+            drawing.print_result(found["result"], found["request"]["space"]["candidates"], console)
+            return
+        seeds = {trial["id"]: trial for trial in client.trials(found["id"]) if trial["kind"] == "search"}
+        newest = {row["trial"]: row for row in client.probabilities(found["id"], stride=_NEWEST_ONLY)}
+        looks = drawing.looks(found["request"]["space"]["candidates"])
+        for trial_id, row in newest.items():
+            title = f"probabilities of seed {seeds[trial_id]['seed']} after {row['step']} steps"
+            table = drawing.probability_table(found["labels"], looks, row["probabilities"], row["null_gaps"], title)
+            console.print(table)
+            console.print(drawing.leading_strip(found["labels"], looks, row["probabilities"], row["null_gaps"]))
+
+
+def cancel(search_id: SearchId = None, url: Url = None, data_dir: DataDir = None) -> None:
+    """Cancel a search; what it has done so far is kept, and `resume` takes it up."""
+    with connect(url, data_dir) as client:
+        _console().print(_headline(client.cancel(chosen(client, search_id))))
+
+
+def resume(search_id: SearchId = None, url: Url = None, data_dir: DataDir = None) -> None:
+    """Queue a failed or cancelled search again; it goes on from its checkpoints."""
+    with connect(url, data_dir) as client:
+        _console().print(_headline(client.resume(chosen(client, search_id))))
+
+
+def delete(
+    search_id: Annotated[str, typer.Argument(help="Id of the search.")], url: Url = None, data_dir: DataDir = None
+) -> None:
+    """Delete a finished search with all its files."""
+    with connect(url, data_dir) as client:
+        client.delete(search_id)
+    _console().print(f"deleted {search_id}")
+
+
+def download(
+    search_id: SearchId = None,
+    path: Annotated[Path, typer.Argument(help="File or folder to write.")] = Path("."),
+    kind: Annotated[str, typer.Option("--kind", help="Which artifact: export or result.")] = "export",
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Download the model of a finished search, or another artifact; its sha256 is checked."""
+    with connect(url, data_dir) as client:
+        try:
+            written = client.download(chosen(client, search_id), path, kind=kind)
+        except OSError as error:
+            raise Refused(f"cannot write {path}: {(error.strerror or str(error)).lower()}") from None
+    print(written)
+
+
+def _watch(client: Client, search_id: str) -> int:
+    """Exit status: 0 when the search has succeeded, else 1."""
+    console = _console()
+    search = client.get(search_id)
+    console.print(_headline(search))
+    try:
+        with Display(Picture(search["request"]), console) as display:
+            for event in client.events(search_id):
+                display.tell(event["type"], event["data"], datetime.fromisoformat(event["at"]).timestamp())
+    except KeyboardInterrupt:
+        console.print(f"the search goes on; `blockwright watch {search_id}` follows it again")
+        raise
+    search = client.get(search_id)
+    if search["state"] != "succeeded":
+        console.print(_headline(search))
+        return 1
+    drawing.print_result(search["result"], search["request"]["space"]["candidates"], console)
+    return 0
+
+
+def _headline(search: dict[str, Any]) -> Text:
+    text = Text(f"{search['name']}  {search['id']}  ")
+    text.append(_state(search), style=f"bold {_STATE_STYLES.get(search['state'], '')}")
+    if search["stage"] and search["state"] == "running":
+        text.append(f"  {search['stage']}, {search['progress']['share']:.0%}")
+    if search["reason"]:
+        text.append(f": {search['reason']}")
+    return text
+
+
+def _state(search: dict[str, Any]) -> str:
+    return "cancelling" if search["cancelling"] else str(search["state"])
+
+
+def _print_json(value: Any) -> None:
+    print(json.dumps(value, indent=1))
+
+
+def _console() -> Console:
+    return Console(highlight=False, soft_wrap=False)

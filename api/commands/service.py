@@ -1,0 +1,72 @@
+"""Commands that run parts of the service: serve, api, dispatch, migrate."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from api.commands.connection import DataDir
+from api.commands.connection import settings as read_settings
+from api.commands.refuse import Refused
+from api.settings import Settings
+
+Host = Annotated[str | None, typer.Option("--host", help="Address to listen on; anything but loopback needs a token.")]
+Port = Annotated[int | None, typer.Option("--port", help="Port to listen on; 0 takes any free one.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(serve)
+    app.command()(api)
+    app.command()(dispatch)
+    app.command()(migrate)
+
+
+def serve(host: Host = None, port: Port = None, data_dir: DataDir = None) -> None:
+    """Run everything on this machine: database, REST service, dispatcher. Ctrl-C ends it in good order."""
+    from api import serving
+
+    raise typer.Exit(serving.serve(_settings(host, port, data_dir)))
+
+
+def api(host: Host = None, port: Port = None, data_dir: DataDir = None) -> None:
+    """Run the REST service alone, on a database that is migrated already."""
+    from api import serving
+
+    raise typer.Exit(serving.run_api(_settings(host, port, data_dir)))
+
+
+def dispatch(
+    data_dir: DataDir = None,
+    end_with_input: Annotated[bool, typer.Option("--end-with-input", hidden=True)] = False,
+) -> None:
+    """Run the dispatcher alone: it claims queued searches and starts a runner for each."""
+    from api.serving import environment, stop_at_end_of_input
+    from workers import dispatcher
+    from workers.settings import Settings as WorkerSettings
+
+    environment(read_settings(data_dir), into_this_process=True)
+    if end_with_input:
+        stop_at_end_of_input()
+    raise typer.Exit(dispatcher.main(WorkerSettings()))
+
+
+def migrate(data_dir: DataDir = None) -> None:
+    """Bring the database up to date; safe to call at any time."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from db.migrate import upgrade
+
+    found = read_settings(data_dir)
+    try:
+        revision = upgrade(found.database_url)
+    except (SQLAlchemyError, OSError, ValueError) as error:
+        raise Refused(f"cannot migrate the database: {str(error).splitlines()[0]}") from None
+    print(f"database is at revision {revision}", file=sys.stderr)
+
+
+def _settings(host: str | None, port: int | None, data_dir: Path | None) -> Settings:
+    given = {"host": host, "port": port, "data_dir": data_dir}
+    return Settings(**{name: value for name, value in given.items() if value is not None})

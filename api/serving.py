@@ -1,0 +1,217 @@
+"""Runs the service: the api in this process, and for `serve` the migration and the dispatcher as child processes.
+
+This process alone holds the port and the token. The dispatcher leads a process session of its own, so that Ctrl-C in
+a terminal reaches only this process, which then asks the dispatcher to stop and waits for it; and it reads a pipe
+whose other end is ours, so that it stops too when this process is killed without a chance to ask.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import uvicorn
+
+from api.app import Service, create_app
+from api.commands.connection import ADDRESS_FILE
+from api.commands.refuse import Refused
+from api.settings import Settings
+from api.version import installed
+
+STOP_PATIENCE_S = 60.0  # running searches stop at a checkpoint, and Ray is ended, within this
+RESTART_S = (1.0, 2.0, 5.0, 10.0, 30.0)
+log = logging.getLogger("blockwright.api")
+
+
+def run_api(settings: Settings) -> int:
+    """The REST service until SIGINT or SIGTERM; returns the exit status.
+
+    Raises:
+        Refused: the address cannot be listened on.
+    """
+    with _interrupts(), _listening(settings) as listener:
+        _answer(settings, listener)
+    return 0
+
+
+def serve(settings: Settings) -> int:
+    """Migrate, then the api and a dispatcher until SIGINT or SIGTERM; returns the exit status.
+
+    Raises:
+        Refused: the address cannot be listened on, or the database cannot be migrated.
+    """
+    with _interrupts(), _listening(settings) as listener:
+        settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if _child("migrate", environment(settings)).wait() != 0:
+            raise Refused("the database is not up to date, so the service does not start")
+        with _Dispatcher(settings):
+            _answer(settings, listener)
+    return 0
+
+
+def environment(settings: Settings, *, into_this_process: bool = False) -> dict[str, str]:
+    """What a child gets: where the data lies, and no token."""
+    inherited = os.environ if into_this_process else dict(os.environ)
+    for name in ("BLOCKWRIGHT_TOKEN", "BLOCKWRIGHT_TOKEN_FILE"):
+        inherited.pop(name, None)
+    inherited["BLOCKWRIGHT_DATA_DIR"] = str(settings.data_dir)
+    inherited["BLOCKWRIGHT_DATABASE_URL"] = settings.database_url
+    return dict(inherited)
+
+
+def stop_at_end_of_input() -> None:
+    """Send this process SIGTERM once standard input ends: the parent has gone."""
+
+    def wait() -> None:
+        while os.read(0, 4096):
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=wait, name="parent", daemon=True).start()
+
+
+def url_of(host: str, port: int) -> str:
+    """The address for clients on this machine: a wildcard is reached by loopback."""
+    reached = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://[{reached}]:{port}" if ":" in reached else f"http://{reached}:{port}"
+
+
+def _child(command: str, env: dict[str, str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-m", "api.cli", command], env=env, stdin=subprocess.DEVNULL)
+
+
+class _Server(uvicorn.Server):
+    """Tells when it answers, and ends the event streams first when it stops: it would wait for them."""
+
+    def __init__(self, config: uvicorn.Config, app: Service, on_ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._service = app
+        self._on_ready = on_ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._on_ready()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._service.state.follower.close()
+        super().handle_exit(sig, frame)
+
+
+def _answer(settings: Settings, listener: socket.socket) -> None:
+    """Serve until asked to stop; the address is written down while the service answers."""
+    app = create_app(settings)
+    url = url_of(settings.host, listener.getsockname()[1])
+    file = settings.data_dir / ADDRESS_FILE
+
+    def ready() -> None:
+        part = file.with_name(f".{file.name}.{os.getpid()}")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(f"{url}\n")
+        part.replace(file)
+        print(f"Blockwright {installed()} answers at {url}  (data in {settings.data_dir}; Ctrl-C stops it)", flush=True)
+
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=5,
+        # Proxies are not trusted by default: their headers could forge an address.
+        proxy_headers=False,
+    )
+    try:
+        _Server(config, app, ready).run(sockets=[listener])
+    except KeyboardInterrupt:  # uvicorn has ended in good order, and sends the signal on to our own handler
+        pass
+    finally:
+        if file.exists() and file.read_text().strip() == url:
+            file.unlink()
+
+
+@contextmanager
+def _interrupts() -> Iterator[None]:
+    """SIGTERM means what Ctrl-C means: KeyboardInterrupt wherever we are, so that everything is cleaned up."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    except KeyboardInterrupt:  # before the service answered, or while it was being put away
+        pass
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _listening(settings: Settings) -> Iterator[socket.socket]:
+    """A bound socket, taken before anything is started: a taken port costs nothing."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise Refused(f"cannot listen on {settings.host}: {(error.strerror or str(error)).lower()}") from None
+    with listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(address)
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise Refused(
+                f"cannot listen on {settings.host} port {settings.port}: {reason}; --port 0 takes a free one"
+            ) from None
+        yield listener
+
+
+class _Dispatcher:
+    """The dispatcher as a child process: started again if it dies, stopped and waited for at the end."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._env = environment(settings)
+        self._stopping = threading.Event()
+        self._process = self._start()
+        self._watcher = threading.Thread(target=self._watch, name="dispatcher", daemon=True)
+
+    def __enter__(self) -> None:
+        self._watcher.start()
+
+    def __exit__(self, *details: object) -> None:
+        self._stopping.set()
+        # A second Ctrl-C must not leave the dispatcher behind: it stops by itself within the patience.
+        ignored = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            self._watcher.join()
+            if self._process.poll() is None:
+                self._process.terminate()
+            try:
+                self._process.wait(timeout=STOP_PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                log.error("the dispatcher did not stop within %.0f s and is killed", STOP_PATIENCE_S)
+                self._process.kill()
+                self._process.wait()
+        finally:
+            for number, handler in ignored.items():
+                signal.signal(number, handler)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "api.cli", "dispatch", "--end-with-input"]
+        return subprocess.Popen(command, env=self._env, stdin=subprocess.PIPE, start_new_session=True)
+
+    def _watch(self) -> None:
+        waits = iter(RESTART_S)
+        while not self._stopping.wait(0.5):
+            status = self._process.poll()
+            if status is not None:
+                wait_s = next(waits, RESTART_S[-1])
+                log.error("the dispatcher ended with status %s; it is started again in %.0f s", status, wait_s)
+                if self._stopping.wait(wait_s):
+                    return
+                self._process = self._start()

@@ -1,0 +1,207 @@
+"""What a running search looks like in a terminal, built from its events: those of the service or of a local run.
+
+Stage, weight updates done and planned, time left, the newest losses of each trial, and the strip of current leaders.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from api import show
+
+PLAIN_S = 10.0  # between two lines where the output is no terminal
+
+
+@dataclass
+class _Trial:
+    kind: str
+    seed: str
+    first_step: int | None = None  # seen: what went before was not done in this run
+    step: int = 0
+    row: dict[str, Any] = field(default_factory=dict)  # newest report
+    probabilities: list[list[float | None]] | None = None
+    null_gaps: list[float] | None = None
+
+
+class Picture:
+    """The state of one search as told by its events.
+
+    Args:
+        request: JSON of the request, defaults written out.
+        now: clock in seconds, for the time left.
+    """
+
+    def __init__(self, request: Mapping[str, Any], now: Callable[[], float] = time.time) -> None:
+        self.request = request
+        self.stage = "queued"
+        self.warning: str | None = None
+        self._now = now
+        self._looks = show.looks(request["space"]["candidates"])
+        self._labels = [candidate["label"] for candidate in request["space"]["candidates"]]
+        self._trials: dict[str, _Trial] = {}
+        self._started: float | None = None
+
+    def tell(self, kind: str, data: Mapping[str, Any], at: float | None = None) -> None:
+        """Take one event in.
+
+        Args:
+            kind: type of the event.
+            data: its data; `reports` with the rows themselves.
+            at: when it happened, seconds since 1970; None: now.
+        """
+        if kind in ("started", "stage") and self._started is None:
+            self._started = at if at is not None else self._now()
+        if kind == "stage":
+            self.stage = data["stage"]
+        elif kind == "warning":
+            self.warning = data["message"]
+        elif kind == "trial":
+            trial = self._trial(data)
+            if data["state"] == "succeeded":
+                trial.step = self._n_steps(trial)
+        elif kind == "reports":
+            for row in data.get("reports") or [data["record"]]:
+                self._report(self._trial(data), row)
+        elif kind in ("queued", "requeued", "succeeded", "failed", "cancelled"):
+            self.stage = "queued" if kind == "requeued" else kind
+
+    def progress(self) -> tuple[int, int]:
+        """Weight updates done and planned; what retraining will take is a guess until it has begun."""
+        searches = self.request["trials"]["n_samples"] * self.request["trials"]["n_seeds"]
+        planned = {"search": searches * self.request["method"]["n_steps"], "retrain": 0}
+        done = {"search": 0, "retrain": 0}
+        retrainings = [trial for trial in self._trials.values() if trial.kind == "retrain"]
+        guess = (self.request["trials"]["n_seeds"] + 1) * self.request["retrain"]["n_seeds"]
+        planned["retrain"] = (len(retrainings) or guess) * self.request["retrain"]["n_steps"]
+        for trial in self._trials.values():
+            done[trial.kind] += trial.step
+        if self.stage in ("deriving", "retraining", "diagnosing", "exporting", "succeeded"):
+            done["search"] = planned["search"]
+        if self.stage in ("exporting", "succeeded"):
+            done["retrain"] = planned["retrain"]
+        return min(done["search"], planned["search"]) + min(done["retrain"], planned["retrain"]), sum(planned.values())
+
+    def seconds_left(self) -> float | None:
+        """At the pace since this run started; None while there is no pace."""
+        if self._started is None:
+            return None
+        done, planned = self.progress()
+        before = sum(trial.first_step or 0 for trial in self._trials.values())
+        elapsed = self._now() - self._started
+        return elapsed * (planned - done) / (done - before) if done > before and elapsed > 1 else None
+
+    def line(self) -> str:
+        """One line without colours, for logs."""
+        done, planned = self.progress()
+        parts = [f"{self.stage:<10}", f"step {done} of {planned} ({done / planned:.0%})", _left(self.seconds_left())]
+        for trial in self._running():
+            parts.append(f"seed {trial.seed}: {_losses(trial.row)}")
+            if trial.probabilities is not None:
+                parts.append(self._strip(trial).plain.replace(" ", ""))
+        return "  ".join(part for part in parts if part)
+
+    def __rich__(self) -> RenderableType:
+        done, planned = self.progress()
+        head = Table.grid(padding=(0, 2))
+        head.add_row(
+            Text(self.stage, style="bold"),
+            ProgressBar(total=planned, completed=done, width=32),
+            f"{done / planned:4.0%}",
+            f"step {done} of {planned}",
+            _left(self.seconds_left()),
+        )
+        rows = Table.grid(padding=(0, 2))
+        for trial in self._running():
+            strip = self._strip(trial) if trial.probabilities is not None else Text()
+            rows.add_row(f"{trial.kind} {trial.seed}", f"step {trial.step}", _losses(trial.row), strip)
+        parts: list[RenderableType] = [head, rows]
+        if self.warning:
+            parts.append(Text(f"warning: {self.warning}", style="yellow"))
+        return Group(*parts)
+
+    def _report(self, trial: _Trial, row: Mapping[str, Any]) -> None:
+        if trial.first_step is None:
+            trial.first_step = row["step"]
+        trial.step = max(trial.step, row["step"])
+        trial.row = dict(row)
+        if row.get("probabilities"):
+            trial.probabilities, trial.null_gaps = row["probabilities"], row.get("null_gaps")
+
+    def _trial(self, data: Mapping[str, Any]) -> _Trial:
+        name = data["trial"]
+        if name not in self._trials:
+            # A local run names its trials kind-sample-seed; the service says both beside an id.
+            parts = name.split("-")
+            kind = data.get("kind") or (parts[0] if parts[0] in ("search", "retrain") else "search")
+            self._trials[name] = _Trial(kind, str(data.get("seed", parts[-1])))
+        return self._trials[name]
+
+    def _n_steps(self, trial: _Trial) -> int:
+        steps: int = self.request["method" if trial.kind == "search" else "retrain"]["n_steps"]
+        return steps
+
+    def _running(self) -> list[_Trial]:
+        """Trials of the present stage that have reported, four at most."""
+        kind = "search" if self.stage in ("queued", "measuring", "searching", "deriving") else "retrain"
+        return [trial for trial in self._trials.values() if trial.kind == kind and trial.row][-4:]
+
+    def _strip(self, trial: _Trial) -> Text:
+        assert trial.probabilities is not None
+        return show.leading_strip(self._labels, self._looks, trial.probabilities, trial.null_gaps)
+
+
+class Display:
+    """Shows a picture while it changes: in place on a terminal, as a line now and then elsewhere."""
+
+    def __init__(self, picture: Picture, console: Console) -> None:
+        self._picture = picture
+        self._console = console
+        self._live = Live(picture, console=console, refresh_per_second=4) if console.is_terminal else None
+        self._shown = ("", -PLAIN_S)  # stage and time of the last line
+
+    def __enter__(self) -> Self:
+        if self._live is not None:
+            self._live.start(refresh=True)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def tell(self, kind: str, data: Mapping[str, Any], at: float | None = None) -> None:
+        """Take one event in and show what it changed."""
+        self._picture.tell(kind, data, at)
+        if self._live is not None:
+            return
+        now = time.monotonic()
+        if kind == "warning":
+            self._console.print(f"warning: {self._picture.warning}", markup=False, soft_wrap=True)
+        elif self._picture.stage != self._shown[0] or now - self._shown[1] >= PLAIN_S:
+            self._shown = (self._picture.stage, now)
+            self._console.print(self._picture.line(), markup=False, soft_wrap=True)
+
+
+def _losses(row: Mapping[str, Any]) -> str:
+    named = {"train": "train_loss", "validation": "val_loss", "soft": "val_loss_soft", "argmax": "val_loss_argmax"}
+    shown = [f"{name} {row[key]:.3f}" for name, key in named.items() if row.get(key) is not None]
+    return f"{' '.join(shown)} nats" if shown else ""
+
+
+def _left(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    if seconds < 90:
+        return f"about {max(1, round(seconds))} s left"
+    return f"about {round(seconds / 60)} min left"
