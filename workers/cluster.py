@@ -137,8 +137,13 @@ def environment(base: Mapping[str, str], token_file: Path | str, temp_dir: str |
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
         "RAY_USAGE_STATS_ENABLED": "0",
         "OMP_NUM_THREADS": "1",  # a trial sets its own number of threads; two spinning pools are 10x slower than one
-        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        "PYTHONPATH": python_path(),
     }
+
+
+def python_path() -> str:
+    """This process's own import path, so that a child imports the same code wherever it starts."""
+    return os.pathsep.join(path for path in sys.path if path)
 
 
 def client_environment(token_file: Path | str | None) -> dict[str, str]:

@@ -70,10 +70,8 @@ class FolderStore:
 
     def table(self, key: str) -> LatencyTable | None:
         path = self._folder / "table.json"
-        if path.exists():  # measured before a restart
-            kept = json.loads(path.read_text())
-            return LatencyTable.model_validate(kept["table"]) if kept["key"] == key else None
-        return None
+        # Whatever the key: the table is an input of this search, and a restart on another machine keeps it.
+        return LatencyTable.model_validate_json(path.read_text()) if path.exists() else None
 
     def table_by_id(self, table_id: str) -> LatencyTable:
         if self._given_table is None or self._given_table.id != table_id:
@@ -81,7 +79,7 @@ class FolderStore:
         return self._given_table
 
     def inputs(self, request: SearchRequest, table: LatencyTable, key: str) -> None:
-        write_json(self._folder / "table.json", {"key": key, "table": table.model_dump()})
+        write_json(self._folder / "table.json", table.model_dump())
         self._on_event("latency_table", {"id": table.id})
 
     def plan(self, trials: Sequence[Planned]) -> None:

@@ -1,0 +1,289 @@
+"""Takes queued searches and sees to their runners: one dispatcher per data folder, one runner process per search.
+
+It keeps nothing in memory that matters: what runs, where, and whether it is to stop is read from the database at each
+look. So a new dispatcher adopts what a killed one left. It imports neither torch nor ray.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import math
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import structlog
+from sqlalchemy import Engine
+from sqlalchemy.exc import OperationalError
+
+from db import revision, searches
+from db.engine import make_engine, reading, transaction
+from db.errors import LeaseLost
+from db.lease import Lease, Runner
+from db.searches import Claim, Running
+from workers import cluster, processes
+from workers.cluster import ClusterError
+from workers.processes import ProcessId
+from workers.settings import Settings
+
+_TERMINATE_SHARE = 0.7  # of the patience: SIGUSR1 before, SIGTERM after, SIGKILL at its end
+_log = structlog.get_logger("dispatcher")
+
+
+class DispatcherError(RuntimeError):
+    """The dispatcher cannot start; one line that a person can act on."""
+
+
+def run(settings: Settings, *, with_parent: bool = False) -> None:
+    """Dispatch until SIGTERM or SIGINT; then running searches stop at a checkpoint and go back to the queue.
+
+    Args:
+        settings: data folder, resources, times.
+        with_parent: stop also when the parent process is gone, as a child of `serve` should.
+
+    Raises:
+        DispatcherError: another dispatcher has this folder, or the database is not migrated.
+    """
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    parent = os.getppid() if with_parent else None
+    with _only_one(settings):
+        dispatcher = Dispatcher(settings)
+        dispatcher.check_database()
+        _log.info("dispatching", data_dir=str(settings.data_dir), cpus=settings.cpus, gpus=settings.gpus)
+        while not stop.is_set() and parent in (None, os.getppid()):
+            try:
+                dispatcher.look()
+            except OperationalError as error:
+                _log.warning("the database is out of reach", reason=str(error.orig))
+            stop.wait(settings.poll_s)
+        dispatcher.end()
+
+
+class Dispatcher:
+    """One look at a time.
+
+    Args:
+        settings: data folder, resources, times.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._engine: Engine = make_engine(settings.database_url)
+        self._host = socket.gethostname()
+        self._children: dict[int, subprocess.Popen[bytes]] = {}
+        self._stopping_since: dict[str, float] = {}  # by search, since the first request to stop
+
+    def check_database(self) -> None:
+        """Raises: DispatcherError: the database is at another revision than this code."""
+        with reading(self._engine) as connection:
+            found = revision.current(connection)
+        if found != revision.HEAD:
+            raise DispatcherError(f"the database is at revision {found}, not {revision.HEAD}; run: blockwright migrate")
+
+    def look(self) -> None:
+        """Reclaim what died, press what is to stop, start what fits."""
+        self._reap()
+        with reading(self._engine) as connection:
+            running = searches.running(connection)
+        for each in running:
+            if self._is_dead(each.runner):
+                self._reclaim(each)
+            elif each.cancelling:
+                self._press(each)
+        with transaction(self._engine) as connection:
+            reclaimed = searches.reclaim_expired(connection)
+        for lost in reclaimed:
+            _log.warning("lease expired", search=lost.search_id, state=lost.state, reason=lost.reason)
+            self._end_runner(lost.runner)
+        while self._start_next():
+            pass
+
+    def end(self) -> None:
+        """Stop every runner of this host in good order, and Ray if it is ours."""
+        self._stopping_since.clear()
+        while True:
+            self._reap()
+            with reading(self._engine) as connection:
+                running = [each for each in searches.running(connection) if self._is_here(each.runner)]
+            if not running:
+                break
+            for each in running:
+                if self._is_dead(each.runner):
+                    self._reclaim(each)
+                else:
+                    self._press(each)
+            time.sleep(0.2)
+        if self._settings.ray_address is None:
+            found = cluster.find(self._settings.data_dir)
+            if found is not None:
+                cluster.stop(found, self._settings.data_dir)
+        _log.info("ended")
+
+    # -- runners that end ---------------------------------------------------------------------------------------------
+
+    def _reap(self) -> None:
+        """Wait for children that ended, so that no zombie passes for a runner."""
+        for pid, child in [*self._children.items()]:
+            if child.poll() is not None:
+                del self._children[pid]
+
+    def _is_here(self, runner: Runner | None) -> bool:
+        return runner is not None and runner.host == self._host
+
+    def _is_dead(self, runner: Runner | None) -> bool:
+        return runner is not None and self._is_here(runner) and not processes.alive(_process(runner))
+
+    def _reclaim(self, running: Running) -> None:
+        """Take a search from a runner that is gone, after ending what it may have left."""
+        self._end_runner(running.runner)
+        try:
+            with transaction(self._engine) as connection:
+                reclaimed = searches.reclaim(connection, running.lease, "its runner ended unexpectedly; see runner.log")
+        except LeaseLost:
+            return  # it had written its own end before it went
+        self._stopping_since.pop(running.lease.search_id, None)
+        _log.warning("runner died", search=reclaimed.search_id, state=reclaimed.state, reason=reclaimed.reason)
+
+    def _press(self, running: Running) -> None:
+        """Ask a runner to stop, each time with more force."""
+        if running.runner is None or not self._is_here(running.runner):
+            return  # its own dispatcher sees to it; or it has not started yet
+        process = _process(running.runner)
+        since = self._stopping_since.setdefault(running.lease.search_id, time.monotonic())
+        waited = time.monotonic() - since
+        if waited < _TERMINATE_SHARE * self._settings.stop_patience_s:
+            processes.send(process, signal.SIGUSR1)
+        elif waited < self._settings.stop_patience_s:
+            processes.send(process, signal.SIGTERM)
+        else:
+            processes.end_session(process, patience_s=0)
+
+    def _end_runner(self, runner: Runner | None) -> None:
+        if runner is not None and self._is_here(runner):
+            processes.end_session(_process(runner), patience_s=0)
+
+    # -- runners that start -------------------------------------------------------------------------------------------
+
+    def _start_next(self) -> bool:
+        """Start the oldest queued search that fits into what is free; whether one was started."""
+        with reading(self._engine) as connection:
+            running = searches.running(connection)
+            is_queued = bool(searches.list(connection, state="queued", limit=1).items)
+        if not is_queued:
+            return False
+        # With nothing running even a search that fits nowhere is taken: its runner says so as the reason it failed.
+        free_cpus = self._settings.cpus - sum(each.cpus for each in running) if running else math.inf
+        free_gpus = self._settings.gpus - sum(each.gpus for each in running) if running else math.inf
+        if free_cpus <= 0:
+            return False
+        problem = None
+        environment = {}
+        try:
+            environment = self._ray_environment()  # before claiming: a start of Ray takes longer than a lease
+        except ClusterError as error:
+            problem = str(error)
+        with transaction(self._engine) as connection:
+            claim = searches.claim_next(
+                connection,
+                f"{self._host}:{os.getpid()}",
+                free_cpus=free_cpus,
+                free_gpus=free_gpus,
+                lease_s=self._settings.lease_s,
+            )
+        if claim is None:
+            return False
+        self._end_runner(claim.previous)
+        if problem is not None:
+            with transaction(self._engine) as connection:
+                searches.finish(connection, claim.lease, "failed", reason=problem)
+        else:
+            self._start(claim, environment)
+        return True
+
+    def _ray_environment(self) -> dict[str, str]:
+        """Where the runner finds Ray, in the variables of `Settings`."""
+        settings = self._settings
+        if settings.ray_address is not None:
+            token = {"BLOCKWRIGHT_RAY_TOKEN_FILE": str(settings.ray_token_file)} if settings.ray_token_file else {}
+            return {"BLOCKWRIGHT_RAY_ADDRESS": settings.ray_address, **token}
+        local = cluster.start(settings)
+        return {
+            "BLOCKWRIGHT_RAY_ADDRESS": local.address,
+            "BLOCKWRIGHT_RAY_TOKEN_FILE": local.token_file,
+            "RAY_TMPDIR": local.temp_dir,
+        }
+
+    def _start(self, claim: Claim, environment: dict[str, str]) -> None:
+        lease: Lease = claim.lease
+        settings = self._settings
+        folder = settings.data_dir / "searches" / lease.search_id
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "runner.log").open("ab") as log:
+            child = subprocess.Popen(
+                [sys.executable, "-m", "workers.process", "--search", lease.search_id, "--token", str(lease.token)],
+                env={
+                    **os.environ,
+                    **environment,
+                    "BLOCKWRIGHT_DATA_DIR": str(settings.data_dir),
+                    "BLOCKWRIGHT_DATABASE_URL": settings.database_url,
+                    "BLOCKWRIGHT_LEASE_S": str(settings.lease_s),
+                    "BLOCKWRIGHT_HEARTBEAT_S": str(settings.heartbeat_s),
+                    "OMP_NUM_THREADS": "1",
+                    "PYTHONPATH": cluster.python_path(),
+                },
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._children[child.pid] = child
+        process = processes.identify(child.pid)
+        with transaction(self._engine) as connection:
+            searches.set_runner(connection, lease, Runner(self._host, process.pid, process.started))
+        _log.info("started", search=lease.search_id, attempt=claim.attempt, pid=child.pid)
+
+
+def _process(runner: Runner) -> ProcessId:
+    return ProcessId(runner.pid, runner.started_at)
+
+
+@contextmanager
+def _only_one(settings: Settings) -> Iterator[None]:
+    """Hold the folder's lock; the kernel gives it back however this process ends."""
+    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    with (settings.data_dir / "dispatcher.lock").open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            raise DispatcherError(
+                f"another dispatcher (pid {lock.read().strip()}) has the data folder {settings.data_dir}"
+            ) from None
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        yield
+
+
+def main() -> None:
+    """`python -m workers.dispatcher [--with-parent]`: what `serve` starts."""
+    parser = argparse.ArgumentParser(description="run queued searches")
+    parser.add_argument("--with-parent", action="store_true", help="stop when the parent process is gone")
+    arguments = parser.parse_args()
+    try:
+        run(Settings(), with_parent=arguments.with_parent)
+    except DispatcherError as error:
+        sys.exit(f"blockwright dispatch: {error}")
+
+
+if __name__ == "__main__":
+    main()

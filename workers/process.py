@@ -1,0 +1,136 @@
+"""The runner process: one search, one driver of Ray, one lease. Started by the dispatcher, in a session of its own.
+
+It stops by itself when the lease is lost, or when the database stays out of reach until the lease is over by the
+monotonic clock: somebody else may then run the search.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from db import searches
+from db.engine import make_engine, reading, transaction
+from db.errors import LeaseLost
+from db.lease import Lease
+from nas.errors import BlockwrightError
+from workers import cluster
+from workers.settings import Settings
+
+_HEARTBEAT_TIMEOUT_S = 2
+
+
+class Heartbeat:
+    """Renews the lease from a thread with a connection of its own.
+
+    Args:
+        settings: database, lease and heartbeat times.
+        lease: of the search.
+    """
+
+    def __init__(self, settings: Settings, lease: Lease) -> None:
+        self._settings = settings
+        self._lease = lease
+        self._engine = make_engine(settings.database_url, busy_timeout_s=_HEARTBEAT_TIMEOUT_S)
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _beat(self) -> None:
+        renewed = time.monotonic()
+        while not self._ended.wait(self._settings.heartbeat_s):
+            sent = time.monotonic()
+            try:
+                with transaction(self._engine) as connection:
+                    searches.heartbeat(connection, self._lease, lease_s=self._settings.lease_s)
+                renewed = sent  # the lease counts from before the database's answer
+            except LeaseLost:
+                end_self("the search belongs to another runner now")
+            except SQLAlchemyError as error:
+                print(f"heartbeat: {error}", file=sys.stderr, flush=True)
+            if time.monotonic() - renewed > self._settings.lease_s - _HEARTBEAT_TIMEOUT_S:
+                end_self("the database was out of reach until the end of the lease")
+
+
+def end_self(reason: str) -> None:
+    """End this process and its children at once; Ray frees what its trials hold when its driver is gone."""
+    print(f"stopping: {reason}", file=sys.stderr, flush=True)
+    if os.getsid(0) == os.getpid():
+        os.killpg(0, signal.SIGKILL)
+    os._exit(1)
+
+
+def main() -> None:
+    """Command line of the runner process."""
+    parser = argparse.ArgumentParser(description="run one search that the dispatcher claimed")
+    parser.add_argument("--search", required=True)
+    parser.add_argument("--token", required=True, type=int)
+    arguments = parser.parse_args()
+    sys.exit(run(Settings(), Lease(arguments.search, arguments.token)))
+
+
+def run(settings: Settings, lease: Lease) -> int:
+    """Run the search and write how it ended; the exit status is 0 where that was written.
+
+    Raises:
+        LeaseLost: the search is somebody else's.
+    """
+    stop = threading.Event()
+
+    def listen() -> None:
+        signal.signal(signal.SIGUSR1, lambda number, frame: stop.set())
+
+    listen()
+    heartbeat = Heartbeat(settings, lease)
+    # Only now what takes seconds to import, torch and ray: the lease must not run out meanwhile.
+    os.environ.update(cluster.client_environment(settings.ray_token_file))  # ray reads it when it is imported
+    from nas.config import SearchRequest
+    from workers.recorder import Recorder
+    from workers.runner import run_search
+    from workers.store import StopRequested
+    from workers.tuning import RayTrials, connect
+
+    engine = make_engine(settings.database_url)
+    with reading(engine) as connection:
+        search = searches.get(connection, lease.search_id)
+    recorder = Recorder(
+        engine, lease, settings.data_dir, search.attempt, stop, lambda: end_self("the search belongs to another runner")
+    )
+    state: Literal[succeeded, failed, stopped] = "succeeded"
+    reason = None
+    try:
+        assert settings.ray_address is not None
+        connect(settings.ray_address)
+        trials = RayTrials(recorder.folder / "tune", stop, listen)
+        run_search(SearchRequest.model_validate(search.request), recorder, trials)
+        recorder.flush()
+    except StopRequested:
+        state = "stopped"
+    except BlockwrightError as error:
+        state, reason = "failed", str(error)
+    except LeaseLost:
+        end_self("the search belongs to another runner now")
+    except SQLAlchemyError:
+        raise  # the database cannot be told; the dispatcher will start the search again
+    except Exception as error:  # noqa: BLE001 - the one place that marks a search as failed
+        traceback.print_exc()
+        state, reason = "failed", f"{type(error).__name__}: {' '.join(str(error).split())}"[:1000]
+    recorder.close()
+    with transaction(engine) as connection:
+        if state == "stopped":
+            searches.requeue(connection, lease)  # or cancelled, where that was asked for
+        else:
+            searches.finish(connection, lease, state, reason=reason)
+    heartbeat.close()
+    return 0

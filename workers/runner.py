@@ -1,0 +1,116 @@
+"""One search from its request to its export, the same whether a server, Ray and a database are there or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from nas.config import SearchRequest
+from workers import stages
+from workers.folder import write_json
+from workers.stages import Comparison, Derived, Inputs, Retrained, Searched
+from workers.stopwatch import Stopwatch
+from workers.store import Stage, Store
+from workers.trainable import file_sha256
+from workers.trials import TrialRunner
+
+
+def run_search(request: SearchRequest, store: Store, trials: TrialRunner) -> dict[str, Any]:
+    """Run a search to its end, or take one up where it was left; returns what result.json holds.
+
+    Raises:
+        BlockwrightError: the search has failed, with a line that a person can act on.
+        StopRequested: it was asked to stop; what was acknowledged stays.
+    """
+    stopwatch = Stopwatch(store.folder)
+
+    @contextmanager
+    def stage(name: Stage) -> Iterator[None]:
+        store.stage(name)
+        with stopwatch.stage(name):
+            yield
+
+    with stage("measuring"):
+        inputs = stages.measure(request, store, trials)
+    with stage("searching"):
+        searched = stages.search(inputs, store, trials)
+    with stage("deriving"):
+        derived = stages.derive_all(inputs, searched, store)
+        rule = stages.infer_rule(derived, store)
+    with stage("retraining"):
+        winner, parent = stages.retrain(inputs, searched, derived, store, trials)
+        comparison = stages.compare(inputs, winner, parent, trials)
+    with stage("exporting"):
+        exported = stages.export(inputs, winner, comparison, store)
+    seconds = {**stopwatch.seconds, "total": stopwatch.total}
+    result = {
+        **_describe(inputs, searched, derived, store),
+        "derived": winner.derived.entry,
+        "parent": parent.derived.entry if parent else None,
+        "rule": rule,
+        **_compared(winner, comparison),
+        "export": exported,
+        "seconds": seconds,
+    }
+    path = store.folder / "result.json"
+    write_json(path, result)
+    store.artifact("result", path, file_sha256(path), "application/json")
+    store.result(result)
+    return result
+
+
+def _describe(inputs: Inputs, searched: Searched, derived: list[Derived], store: Store) -> dict[str, Any]:
+    request = inputs.request
+    return {
+        "search": {
+            "id": store.search_id,
+            "name": request.name,
+            "dataset": request.task.dataset,
+            "dataset_fingerprint": request.task.dataset_fingerprint,
+            "latency_table": inputs.table.id,
+            "device": inputs.table.device,
+            "train_length": request.task.train_length,
+            "serve": [serve.model_dump() for serve in request.task.serve],
+            "sample": searched.sample,
+            "values": dict(searched.values),
+        },
+        "probabilities": [
+            {
+                "sample": searched.sample,
+                "seed": seed,
+                "step": record.step,
+                "labels": request.space.labels,
+                "probabilities": record.probabilities,
+                "null_gaps": record.null_gaps,
+            }
+            for seed, record in sorted(searched.last.items())
+        ],
+        "architectures": [each.entry for each in derived],
+    }
+
+
+def _compared(winner: Retrained, comparison: Comparison | None) -> dict[str, Any]:
+    if comparison is None:
+        return {"quality": None, "latency": None}
+    quality, latency = comparison.quality, comparison.latency
+    return {
+        "quality": {
+            "derived_bits_per_byte": quality.first_bits_per_byte,
+            "parent_bits_per_byte": quality.second_bits_per_byte,
+            "difference": quality.mean_bits_per_byte,
+            "low": quality.low,
+            "high": quality.high,
+            "verdict": quality.verdict,
+            "n_windows": quality.n_windows,
+            "n_seeds": quality.n_seeds,
+        },
+        "latency": {
+            "ratio": latency.ratio,
+            "low": latency.low,
+            "high": latency.high,
+            "repeatability": latency.repeatability,
+            "derived_ms": latency.ms["derived"],
+            "parent_ms": latency.ms["parent"],
+        },
+    }

@@ -1,0 +1,452 @@
+"""The verbs of a search: measure, search, derive, retrain, compare, export. Each takes what the one before returned.
+
+Each may be run again after a restart: finished trials are taken from the store, so only what was lost is redone.
+L slots, K candidates.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nas import rules
+from nas.architecture import Architecture, interleaved
+from nas.compare import QualityDifference, compare_quality
+from nas.config import SearchRequest
+from nas.cost import LatencyTable, entry_key
+from nas.data.corpora import fingerprint
+from nas.data.parts import VOCAB_SIZE, split
+from nas.derive import argmax_architecture, derive
+from nas.errors import DataError, SearchFailed
+from nas.export.bundle import write_bundle
+from nas.export.check import check_export
+from nas.measure import PairedLatency, compare_latency, device_description, measure_table
+from nas.pressure import target_ms
+from nas.retrain import RetrainResult, build, load_network, read_result
+from nas.steps import StepRecord
+from workers.samples import Told, next_wave
+from workers.store import Planned, Saved, Store, TrialKey
+from workers.trainable import TrialSpec, file_sha256
+from workers.trials import TrialRunner
+
+_LATENCY_ROUNDS = 200
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What the trials get: the request with fingerprint and table filled in, the table, and the text's file."""
+
+    request: SearchRequest
+    table: LatencyTable
+    dataset: Path
+
+
+@dataclass(frozen=True)
+class Searched:
+    """The finished searches of the best sample.
+
+    Args:
+        sample: its number.
+        values: its hyper-parameters by JSON pointer.
+        last: the last record of each seed.
+    """
+
+    sample: int
+    values: Mapping[str, float]
+    last: Mapping[int, StepRecord]
+
+
+@dataclass(frozen=True)
+class Derived:
+    """One architecture with where it comes from, as result.json lists it.
+
+    Args:
+        id: in the store.
+        role: argmax, budget or parent.
+        seed: of the search it was derived from; None for a parent.
+    """
+
+    id: str
+    role: str
+    architecture: Architecture
+    entry: dict[str, Any]
+    seed: int | None
+
+
+@dataclass(frozen=True)
+class Retrained:
+    """One architecture after its retraining, a result and a checkpoint per seed."""
+
+    derived: Derived
+    results: Mapping[int, RetrainResult]
+    checkpoints: Mapping[int, Saved]
+
+    @property
+    def val_loss(self) -> float:
+        return float(np.mean([result.val_loss for result in self.results.values()]))
+
+    @property
+    def test_nats(self) -> list[list[float]]:
+        """(S, N) nats per token, seeds in order."""
+        return [result.test_nats for _, result in sorted(self.results.items())]
+
+    @property
+    def best(self) -> Saved:
+        """The checkpoint of the seed that validates best."""
+        return self.checkpoints[min(self.results, key=lambda seed: (self.results[seed].val_loss, seed))]
+
+
+# -- measure ----------------------------------------------------------------------------------------------------------
+
+
+def measure(request: SearchRequest, store: Store, trials: TrialRunner) -> Inputs:
+    """Read the text, take or measure the latency table, and pin both to the search; refuse what cannot end well.
+
+    Raises:
+        DataError: the text is too short, or not the one that the request names.
+        Infeasible: no architecture meets the budget.
+        InvalidInput: unknown dataset or table, or a parent that the space cannot build.
+    """
+    trials.check(request.resources)
+    text = store.text(request.task.dataset, request.task.dataset_fingerprint)
+    found = fingerprint(text)
+    wanted = request.task.dataset_fingerprint
+    if wanted is not None and found != wanted:
+        raise DataError(
+            f"dataset {request.task.dataset!r} has fingerprint {found[:12]}; the request names {wanted[:12]}"
+        )
+    split(text, request.task.train_length, request.method.batch_size)
+    dataset = store.folder / "dataset.txt"
+    _write_once(dataset, text)
+    if request.retrain.baselines:
+        interleaved(request.space)
+
+    device = trials.call(request.resources, device_description, request.resources.cpus)
+    key = table_key(request, device)
+    if request.latency_table is not None:
+        table = store.table_by_id(request.latency_table)
+    else:
+        table = store.table(key) or trials.call(
+            request.resources,
+            measure_table,
+            request.space,
+            request.task.serve[0],
+            threads=max(1, int(request.resources.cpus)),
+        )
+    _check_budget(request, table)
+    task = request.task.model_copy(update={"dataset_fingerprint": found})
+    request = request.model_copy(update={"task": task, "latency_table": table.id})
+    store.inputs(request, table, key)
+    return Inputs(request, table, dataset)
+
+
+def table_key(request: SearchRequest, device: Mapping[str, str]) -> str:
+    """What a table was measured for: device with software and threads, and the entries at their shapes."""
+    serve = request.task.serve[0]
+    entries = sorted(entry_key(candidate, request.space, serve) for candidate in request.space.candidates)
+    # The fit's offset and scale are of networks of this depth.
+    parts = [sorted(device.items()), entries, request.space.n_slots]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _check_budget(request: SearchRequest, table: LatencyTable) -> None:
+    """Before any training: a budget is infeasible by the costs alone, so any distinct probabilities will do."""
+    row = np.arange(len(request.space.candidates), 0, -1, dtype=float)
+    probabilities = np.tile(row / row.sum(), (request.space.n_slots, 1))
+    _derive(request, table, probabilities.tolist(), [0.0] * request.space.n_slots)
+
+
+# -- search -----------------------------------------------------------------------------------------------------------
+
+
+def search(inputs: Inputs, store: Store, trials: TrialRunner) -> Searched:
+    """Run samples x seeds, wave by wave; the best sample is the one with the least mean validation loss over its seeds.
+
+    Raises:
+        SearchFailed: a seed failed and there is no other sample.
+    """
+    request = inputs.request
+    seeds = _seeds(request, request.trials.n_seeds)
+    told: list[Told] = []
+    reason = ""
+    while wave := next_wave(request, told):
+        keys = {
+            (number, seed): TrialKey("search", number, seed)
+            for number in range(len(told), len(told) + len(wave))
+            for seed in seeds
+        }
+        planned = [
+            Planned(key, request.method_with(wave[key.sample - len(told)]).n_steps, wave[key.sample - len(told)])
+            for key in keys.values()
+        ]
+        failures = _run(inputs, planned, {}, store, trials)
+        scores = []
+        for number, values in enumerate(wave, start=len(told)):
+            failed = [failures[name] for seed in seeds if (name := str(keys[number, seed])) in failures]
+            reason = failed[0] if failed else reason
+            losses = [] if failed else [store.records(keys[number, seed])[-1].val_loss_argmax for seed in seeds]
+            known = [loss for loss in losses if loss is not None]
+            scores.append(Told(values, float(np.mean(known)) if known and len(known) == len(seeds) else None))
+            if not known and not failed:
+                reason = "alpha was never updated; give the search more steps, or a smaller warmup_share"
+        told += scores
+    scored = [(sample.score, number) for number, sample in enumerate(told) if sample.score is not None]
+    if not scored:
+        raise SearchFailed(reason)
+    _, best = min(scored)
+    last = {seed: store.records(TrialKey("search", best, seed))[-1] for seed in seeds}
+    return Searched(best, told[best].values, last)
+
+
+def _run(
+    inputs: Inputs,
+    planned: Sequence[Planned],
+    architectures: Mapping[int, Architecture],
+    store: Store,
+    trials: TrialRunner,
+) -> dict[str, str]:
+    """Run what has not ended yet, each from its newest checkpoint; returns why trials failed, by `str(key)`."""
+    store.plan(planned)
+    specs = []
+    for each in planned:
+        newest = store.newest(each.key)
+        if newest is not None and newest.last:
+            continue
+        architecture = architectures.get(each.key.sample)
+        specs.append(
+            TrialSpec(
+                key=each.key,
+                request=inputs.request.resolve(each.values, each.key.seed).model_dump(),
+                table=inputs.table.model_dump() if architecture is None else None,
+                architecture=architecture.to_json() if architecture is not None else None,
+                dataset=str(inputs.dataset),
+                dataset_sha256=str(inputs.request.task.dataset_fingerprint),
+                folder=str(store.folder / "trials" / str(each.key) / f"attempt-{store.attempt}"),
+                resume=str(newest.path) if newest is not None else None,
+            )
+        )
+    return trials.run(specs, store) if specs else {}
+
+
+def _seeds(request: SearchRequest, n: int) -> list[int]:
+    return [request.trials.seed + number for number in range(n)]
+
+
+# -- derive -----------------------------------------------------------------------------------------------------------
+
+
+def derive_all(inputs: Inputs, searched: Searched, store: Store) -> list[Derived]:
+    """Two architectures per seed, by argmax and within the budget, and the parent; seed by seed, never on averages.
+
+    A seed in which nothing moved beyond chance has no architecture; a warning says so.
+
+    Raises:
+        SearchFailed: no seed moved.
+    """
+    request, table = inputs.request, inputs.table
+    derived = []
+    reasons = []
+    for seed, record in sorted(searched.last.items()):
+        key = TrialKey("search", searched.sample, seed)
+        assert record.probabilities is not None
+        assert record.null_gaps is not None
+        try:
+            best = argmax_architecture(
+                record.probabilities, record.null_gaps, request.space, slot_costs=table.slot_ms(request.space)
+            )
+            within = _derive(request, table, record.probabilities, record.null_gaps)
+        except SearchFailed as error:
+            reasons.append(f"seed {seed}: {error}")
+            continue
+        derived.append(_keep("argmax", best, inputs, store, key))
+        derived.append(_keep("budget", within, inputs, store, key))
+    if not derived:
+        raise SearchFailed(reasons[0])
+    for reason in reasons:
+        store.warn(reason)
+    if request.retrain.baselines:
+        derived.append(_keep("parent", interleaved(request.space), inputs, store, None))
+    return derived
+
+
+def _derive(
+    request: SearchRequest, table: LatencyTable, probabilities: list[list[float]], null_gaps: list[float]
+) -> Architecture:
+    return derive(
+        probabilities,
+        null_gaps,
+        request.space,
+        slot_costs=table.slot_ms(request.space),
+        offset=table.offset_ms,
+        budget_ms=target_ms(request, table),
+    )
+
+
+def _keep(role: str, architecture: Architecture, inputs: Inputs, store: Store, key: TrialKey | None) -> Derived:
+    entry: dict[str, Any] = {
+        "role": role,
+        "string": str(architecture),
+        "slots": list(architecture.labels),
+        "undecided": list(architecture.undecided),
+        "sample": key.sample if key else None,
+        "seed": key.seed if key else None,
+        "predicted_ms": inputs.table.predict_ms(architecture, inputs.request.space),
+    }
+    found = store.architecture(entry, architecture.to_json(), key)
+    return Derived(found, role, architecture, entry, key.seed if key else None)
+
+
+def infer_rule(derived: Sequence[Derived], store: Store) -> dict[str, Any]:
+    """The rule line over the seeds' architectures, with its evidence."""
+    statement = dataclasses.asdict(rules.describe([each.architecture for each in derived if each.role == "budget"]))
+    store.rule(statement)
+    return statement
+
+
+# -- retrain ----------------------------------------------------------------------------------------------------------
+
+
+def retrain(
+    inputs: Inputs, searched: Searched, derived: Sequence[Derived], store: Store, trials: TrialRunner
+) -> tuple[Retrained, Retrained | None]:
+    """Train every distinct derived architecture and the parent afresh, by one recipe and with the same seeds.
+
+    Returns:
+        The derived one that validates best, and the parent (None where the request asks for no baseline).
+
+    Raises:
+        SearchFailed: a retraining failed.
+    """
+    request = inputs.request
+    distinct: list[Derived] = []
+    for each in derived:
+        # Equal networks are trained once; a parent that was also derived stands for both.
+        if each.role != "argmax" and each.architecture.hash not in [known.architecture.hash for known in distinct]:
+            distinct.append(each)
+    seeds = _seeds(request, request.retrain.n_seeds)
+    planned = [
+        Planned(TrialKey("retrain", number, seed), request.retrain.n_steps, searched.values, each.id)
+        for number, each in enumerate(distinct)
+        for seed in seeds
+    ]
+    architectures = {number: each.architecture for number, each in enumerate(distinct)}
+    failures = _run(inputs, planned, architectures, store, trials)
+    if failures:
+        raise SearchFailed(next(iter(failures.values())))
+    trained: dict[str, Retrained] = {}
+    for number, each in enumerate(distinct):
+        checkpoints = {seed: _finished(store, TrialKey("retrain", number, seed)) for seed in seeds}
+        results = {seed: read_result(saved.path) for seed, saved in checkpoints.items()}
+        trained[each.architecture.hash] = Retrained(each, results, checkpoints)
+    candidates = [trained[each.architecture.hash] for each in derived if each.role == "budget"]
+    winner = min(candidates, key=lambda each: (each.val_loss, each.derived.seed))
+    store.chosen(winner.derived.id)
+    parents = [each for each in derived if each.role == "parent"]
+    if not parents:
+        return winner, None
+    return winner, dataclasses.replace(trained[parents[0].architecture.hash], derived=parents[0])
+
+
+def _finished(store: Store, key: TrialKey) -> Saved:
+    saved = store.newest(key)
+    if saved is None or not saved.last:
+        raise SearchFailed(f"the last checkpoint of trial {key} is missing or damaged; start the search anew")
+    return saved
+
+
+# -- compare ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Derived against parent: quality on test, latency in turns in one process."""
+
+    quality: QualityDifference
+    latency: PairedLatency
+
+
+def compare(inputs: Inputs, derived: Retrained, parent: Retrained | None, trials: TrialRunner) -> Comparison | None:
+    """Paired differences of the derived architecture against the parent; None without a parent."""
+    if parent is None:
+        return None
+    request = inputs.request
+    quality = compare_quality(derived.test_nats, parent.test_nats)
+    latency = trials.call(
+        request.resources,
+        time_in_turns,
+        request.model_dump(),
+        derived.derived.architecture.labels,
+        parent.derived.architecture.labels,
+    )
+    return Comparison(quality, latency)
+
+
+def time_in_turns(request: Mapping[str, Any], derived: Sequence[str], parent: Sequence[str]) -> PairedLatency:
+    """Time both networks round-robin in this process. Weights do not matter to the time, so they are fresh ones."""
+    parsed = SearchRequest.model_validate(request)
+    networks = {
+        "derived": build(parsed.network_config(derived, VOCAB_SIZE)),
+        "parent": build(parsed.network_config(parent, VOCAB_SIZE)),
+    }
+    threads = max(1, int(parsed.resources.cpus))
+    return compare_latency(networks, parsed.task.serve[0], _LATENCY_ROUNDS, threads=threads)
+
+
+# -- export -----------------------------------------------------------------------------------------------------------
+
+
+def export(inputs: Inputs, winner: Retrained, comparison: Comparison | None, store: Store) -> dict[str, Any]:
+    """Write the folder and the zip that run without Blockwright, and run them so.
+
+    Raises:
+        ExportFailed: the exported model does not run alone, or gives other logits.
+    """
+    request = inputs.request
+    architecture = winner.derived.architecture
+    config = request.network_config(architecture.labels, VOCAB_SIZE)
+    network = load_network(winner.best.path, config)
+    bundle = write_bundle(
+        store.folder / "export",
+        state=network.state_dict(),
+        config=config,
+        architecture=architecture.to_json(),
+        request=request.model_dump(),
+        figures=_figures(winner, comparison),
+    )
+    checked = check_export(bundle.zip, network)
+    store.artifact("export", bundle.zip, bundle.sha256, "application/zip")
+    return {
+        "file": bundle.zip.name,
+        "sha256": bundle.sha256,
+        "logits_max_abs_difference": checked.logits_max_abs_difference,
+        "sample": checked.sample,
+    }
+
+
+def _figures(winner: Retrained, comparison: Comparison | None) -> dict[str, Any]:
+    own = float(np.mean(winner.test_nats)) / float(np.log(2))
+    figures: dict[str, Any] = {"test bits per byte, mean of the seeds": own}
+    if comparison is not None:
+        quality, latency = comparison.quality, comparison.latency
+        figures |= {
+            "against the interleaved parent": f"{quality.verdict}: {quality.mean_bits_per_byte:+.4f} bits per byte, "
+            f"95% interval {quality.low:+.4f} to {quality.high:+.4f}, {quality.n_seeds} seeds",
+            "latency against the parent": f"{latency.ratio:.3f}, repeatable to {latency.repeatability:.3f}",
+        }
+    return figures
+
+
+def _write_once(path: Path, content: bytes) -> None:
+    if path.exists() and file_sha256(path) == hashlib.sha256(content).hexdigest():
+        return
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    part.write_bytes(content)
+    part.replace(path)
