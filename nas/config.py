@@ -21,6 +21,12 @@ class _Config(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     pass
 
 
+def _reason(error: ValidationError) -> str:
+    """The first error's message, to go on a line of ours."""
+    message = error.errors()[0]["msg"].removeprefix("Value error, ")
+    return message[0].lower() + message[1:]
+
+
 class Candidate(_Config):
     """A block with its options under a label; a bare name in JSON means label = block, options at their defaults."""
 
@@ -45,11 +51,9 @@ class Candidate(_Config):
         try:
             written_out = asdict(TypeAdapter(spec.options).validate_python(self.options))
         except ValidationError as error:  # said in our words: pydantic's own location would lack "options"
-            first = error.errors()[0]
-            name = ".".join(str(part) for part in first["loc"])
-            reason = first["msg"].removeprefix("Value error, ")
+            name = ".".join(str(part) for part in error.errors()[0]["loc"])
             subject = f"option {name!r}" if name else "options"
-            raise ValueError(f"{subject} of block {self.block!r}: {reason[0].lower()}{reason[1:]}") from None
+            raise ValueError(f"{subject} of block {self.block!r}: {_reason(error)}") from None
         self.options.clear()  # in place, and in the declared order: the instance is frozen, its dict is ours
         self.options.update(written_out)
         return self
@@ -266,7 +270,11 @@ class SearchRequest(_Config):
             if isinstance(values.get(name), bool) or not isinstance(values.get(name), int | float):
                 raise ValueError(f"{pointer} names no number that may vary")
             values[name] = round(value) if isinstance(values[name], int) else value
-        return Method.model_validate(values)
+        try:
+            return Method.model_validate(values)
+        except ValidationError as error:  # of another model: its location would mislead beside this one's
+            drawn = ", ".join(f"{pointer} = {value}" for pointer, value in sample.items())
+            raise ValueError(f"method cannot take {drawn}: {_reason(error)}") from None
 
     def resolve(self, sample: Mapping[str, float], seed: int) -> SearchRequest:
         """The request of one trial: the sample's values in place, one seed, `ranges` empty.

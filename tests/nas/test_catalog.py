@@ -1,0 +1,135 @@
+"""The catalogue lists every block without torch, and its formulas agree with the classes it names."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from importlib.metadata import EntryPoint
+
+import pytest
+import torch
+
+from nas import catalog
+from nas.blocks import block_class
+from nas.config import SearchSpace
+from nas.errors import InvalidInput
+from nas.options import Shape
+
+SHAPES = [Shape(64, 4, 128), Shape(32, 8, 16), Shape(24, 2, 10, positions="none")]
+
+
+@pytest.mark.parametrize("name", sorted(catalog.blocks()))
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_parameter_formula_counts_what_the_class_holds(name: str, shape: Shape) -> None:
+    spec = catalog.block(name)
+    options = spec.options()
+    built = block_class(name)(shape, options)
+    assert spec.parameters(shape, options) == sum(parameter.numel() for parameter in built.parameters())
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("attention", {"n_heads": 2}),
+        ("ffn", {"ratio": 1}),
+        ("sgu", {"ratio": 6}),
+        ("mgk", {"n_heads": 4, "n_keys": 3}),
+        ("mgk", {"n_keys": 1}),
+    ],
+    ids=str,
+)
+def test_parameter_formula_follows_the_options(name: str, options: dict[str, int]) -> None:
+    spec = catalog.block(name)
+    chosen = spec.options(**options)
+    built = block_class(name)(SHAPES[0], chosen)
+    assert spec.parameters(SHAPES[0], chosen) == sum(parameter.numel() for parameter in built.parameters())
+
+
+def test_attention_and_ffn_have_the_known_counts() -> None:
+    shape = Shape(512, 8, 64)
+    tokens = 64
+    attention, ffn = catalog.block("attention"), catalog.block("ffn")
+    assert attention.parameters(shape, attention.options()) == 4 * 512 * 512
+    assert ffn.parameters(shape, ffn.options()) == 2 * 512 * 2048 + 2048 + 512  # par-search.md 1.4, without the norm
+    assert ffn.flops(shape, ffn.options(), tokens) == 4 * tokens * 512 * 2048
+    assert attention.flops(shape, attention.options(), tokens) == 8 * tokens * 512**2 + 4 * tokens**2 * 512
+
+
+@pytest.mark.parametrize("name", ["attention", "sgu", "mgk"])
+def test_flops_of_token_mixers_grow_faster_than_the_sequence(name: str) -> None:
+    spec = catalog.block(name)
+    short, long = (spec.flops(SHAPES[0], spec.options(), tokens) for tokens in (32, 64))
+    assert long > 2 * short
+
+
+def test_ffn_flops_are_linear_and_identity_costs_nothing() -> None:
+    ffn, identity = catalog.block("ffn"), catalog.block("identity")
+    assert ffn.flops(SHAPES[0], ffn.options(), 64) == 2 * ffn.flops(SHAPES[0], ffn.options(), 32)
+    assert identity.flops(SHAPES[0], identity.options(), 64) == 0
+    assert identity.parameters(SHAPES[0], identity.options()) == 0
+
+
+def test_every_spec_is_complete_and_tells_itself_apart() -> None:
+    specs = list(catalog.blocks().values())
+    for spec in specs:
+        assert is_dataclass(spec.options)
+        assert spec.family in catalog.FAMILIES
+        assert spec.description
+        assert block_class(spec.name).Options is spec.options
+        spec.options()  # every field has a default
+        assert all(field.name for field in fields(spec.options))
+    for attribute in ("name", "letter", "colour"):
+        values = [getattr(spec, attribute) for spec in specs]
+        assert len(set(values)) == len(values)
+        assert all(len(spec.letter) == 1 for spec in specs)
+
+
+def test_unknown_block_names_the_known_ones() -> None:
+    with pytest.raises(
+        InvalidInput, match=r"^unknown candidate block 'sgux'; known: attention, ffn, identity, mgk, sgu$"
+    ):
+        catalog.block("sgux")
+
+
+def installed(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    """Pretend that an installed package registers one block."""
+    entry = EntryPoint(name="block", value=value, group=catalog.ENTRY_POINT_GROUP)
+    monkeypatch.setattr(catalog, "entry_points", lambda group: [entry] if group == entry.group else [])
+
+
+@pytest.fixture
+def _fresh_catalogue() -> Iterator[None]:
+    catalog.blocks.cache_clear()
+    yield
+    catalog.blocks.cache_clear()
+
+
+@pytest.mark.usefixtures("_fresh_catalogue")
+def test_installed_package_cannot_take_a_name_that_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    installed(monkeypatch, "tests.nas.test_catalog:COPY")
+    with pytest.raises(
+        InvalidInput,
+        match=r"^entry point 'tests\.nas\.test_catalog:COPY' registers block 'ffn', a name that is taken$",
+    ):
+        catalog.blocks()
+
+
+@pytest.mark.usefixtures("_fresh_catalogue")
+def test_block_of_an_installed_package_is_a_candidate_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    installed(monkeypatch, "tests.nas.test_catalog:PLUG_IN")
+    space = SearchSpace.model_validate({"candidates": ["attention", "wide_ffn"]})
+    assert space.candidate("wide_ffn").options == {"ratio": 4}
+    assert space.candidate("wide_ffn").family == "ffn"
+
+
+def test_catalogue_and_requests_load_no_torch() -> None:
+    code = "import sys, nas.catalog, nas.config, nas.architecture, nas.cost; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert torch.__version__  # here it is loaded; there it must not be
+
+
+COPY = catalog.block("ffn")
+PLUG_IN = catalog.BlockSpec(
+    "wide_ffn", "a feed-forward network from elsewhere", "ffn", "W", "#000000",
+    COPY.options, COPY.parameters, COPY.flops, COPY.class_path,
+)  # fmt: skip

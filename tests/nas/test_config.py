@@ -1,0 +1,284 @@
+"""Requests: frozen, closed, whole in JSON, and refused with one clear line where they make no sense."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from nas.config import Budget, Candidate, LatencyBudget, Method, SearchRequest, SearchSpace
+from nas.errors import InvalidInput
+from nas.options import Shape, SlotConfig
+
+
+def merged(path: str, value: Any) -> dict[str, Any]:
+    """The smallest JSON request that says `value` at a path such as space.n_slots."""
+    for name in reversed(path.split(".")):
+        value = {name: value}
+    return value  # type: ignore[no-any-return]
+
+
+def refusals(request: dict[str, Any] | str) -> list[tuple[str, str]]:
+    """(place, message) of every error that a request, or its JSON text, is refused with."""
+    with pytest.raises(ValidationError) as error:
+        SearchRequest.model_validate_json(request if isinstance(request, str) else json.dumps(request))
+    return [(".".join(map(str, each["loc"])), each["msg"]) for each in error.value.errors()]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "place", "message"),
+    [
+        ("spice", 1, "spice", "Extra inputs are not permitted"),
+        ("space.depth", 8, "space.depth", "Extra inputs are not permitted"),
+        ("space.n_slots", 0, "space.n_slots", "Input should be greater than or equal to 1"),
+        ("space.n_slots", 10_000, "space.n_slots", "Input should be less than or equal to 512"),
+        ("space.n_slots", 2.5, "space.n_slots", "Input should be a valid integer, got a number with a fractional part"),
+        ("space.d_model", 66, "space", "Value error, d_model 66 is not divisible by n_heads 4"),
+        (
+            "space", {"d_model": 12}, "space",
+            "Value error, rotary positions need an even head width; d_model / n_heads is 3",
+        ),
+        ("space.candidates", [], "space", "Value error, candidates is empty; a slot needs at least one"),
+        (
+            "space.candidates", ["sgux"], "space.candidates.0",
+            "Value error, unknown candidate block 'sgux'; known: attention, ffn, identity, mgk, sgu",
+        ),
+        (
+            "space.candidates", ["ffn", "sgu", "ffn"], "space",
+            "Value error, label 'ffn' stands for two candidates; labels must differ",
+        ),
+        (
+            "space.candidates", [{"label": "Wide FFN", "block": "ffn"}], "space.candidates.0.label",
+            "String should match pattern '^[a-z][a-z0-9_.-]{0,39}$'",
+        ),
+        (
+            "space.candidates", [{"label": "f", "block": "ffn", "options": {"width": 4}}], "space.candidates.0",
+            "Value error, unknown option 'width' of block 'ffn'; known: ratio",
+        ),
+        (
+            "space.candidates", [{"label": "i", "block": "identity", "options": {"width": 4}}], "space.candidates.0",
+            "Value error, unknown option 'width' of block 'identity'; known: none",
+        ),
+        (
+            "space.candidates", [{"label": "f", "block": "ffn", "options": {"ratio": 0}}], "space.candidates.0",
+            "Value error, options of block 'ffn': ratio is 0; it must be at least 1",
+        ),
+        (
+            "space.candidates", [{"label": "f", "block": "ffn", "options": {"ratio": "wide"}}], "space.candidates.0",
+            "Value error, option 'ratio' of block 'ffn': input should be a valid integer, unable to parse string as an "
+            "integer",
+        ),
+        ("task.dataset", "../secret", "task.dataset", "String should match pattern '^[a-z0-9][a-z0-9_.-]{0,63}$'"),
+        ("task.train_length", 256, "", "Value error, train_length 256 is longer than max_len 128"),
+        ("task.serve", [{"query_length": 512}], "", "Value error, query_length 512 is longer than max_len 128"),
+        ("task.serve", [], "task.serve", "Tuple should have at least 1 item after validation, not 0"),
+        ("method.alpha_share", 0, "method.alpha_share", "Input should be greater than 0"),
+        ("method.warmup_share", 1, "method.warmup_share", "Input should be less than 1"),
+        ("method.tau_end", 6, "method", "Value error, tau_end 6.0 is above tau_start 5.0; temperature falls"),
+        (
+            "budget.latency", {}, "budget.latency",
+            "Value error, a latency budget needs exactly one of ms and ratio_to_parent",
+        ),
+        (
+            "budget.latency", {"ms": 4, "ratio_to_parent": 1}, "budget.latency",
+            "Value error, a latency budget needs exactly one of ms and ratio_to_parent",
+        ),
+        ("budget.latency.ms", 0, "budget.latency.ms", "Input should be greater than 0"),
+        ("trials.n_samples", 4, "", "Value error, n_samples is 4 but ranges is empty; nothing would vary"),
+        (
+            "ranges", [{"pointer": "/method/lr", "low": 0.1, "high": 0.1}], "ranges.0",
+            "Value error, range of /method/lr has low 0.1 and high 0.1; low must be smaller",
+        ),
+        (
+            "ranges", [{"pointer": "/method/lr", "low": 0, "high": 0.1, "log": True}], "ranges.0",
+            "Value error, range of /method/lr is logarithmic from 0.0; low must be positive",
+        ),
+        (
+            "ranges", [{"pointer": "/space/n_slots", "low": 1, "high": 4}], "ranges.0.pointer",
+            "String should match pattern '^/method/[a-z_]+$'",
+        ),
+        (
+            "ranges", [{"pointer": "/method/speed", "low": 1, "high": 4}], "",
+            "Value error, /method/speed names no number that may vary",
+        ),
+        (
+            "ranges", [{"pointer": "/method/random_signs", "low": 0, "high": 1}], "",
+            "Value error, /method/random_signs names no number that may vary",
+        ),
+        (
+            "ranges", [{"pointer": "/method/lr", "low": 0.1, "high": 0.2}] * 2, "",
+            "Value error, /method/lr stands twice in ranges",
+        ),
+        ("name", "two\nlines", "name", r"String should match pattern '^[^\x00-\x1f\x7f]+$'"),
+        ("format_version", 2, "format_version", "Input should be 1"),
+    ],
+)  # fmt: skip
+def test_request_that_makes_no_sense_is_refused_with_one_line(path: str, value: Any, place: str, message: str) -> None:
+    assert refusals(merged(path, value)) == [(place, message)]
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
+def test_numbers_that_are_none_are_refused(number: str) -> None:
+    assert refusals(f'{{"method": {{"lr": {number}}}}}') == [("method.lr", "Input should be a finite number")]
+    assert refusals(f'{{"ranges": [{{"pointer": "/method/lr", "low": {number}, "high": 1}}]}}') == [
+        ("ranges.0.low", "Input should be a finite number")
+    ]
+    candidate = f'{{"label": "f", "block": "ffn", "options": {{"ratio": {number}}}}}'
+    assert refusals(f'{{"space": {{"candidates": [{candidate}]}}}}') == [
+        ("space.candidates.0", "Value error, option 'ratio' of block 'ffn': input should be a finite number")
+    ]
+
+
+def test_range_whose_end_is_out_of_the_fields_own_range_is_refused() -> None:
+    assert refusals({"ranges": [{"pointer": "/method/alpha_share", "low": 0.1, "high": 0.9}]}) == [
+        ("", "Value error, method cannot take /method/alpha_share = 0.9: input should be less than or equal to 0.5")
+    ]
+
+
+def test_empty_request_has_every_default_and_stores_them_written_out() -> None:
+    request = SearchRequest.model_validate({})
+    stored = request.model_dump(mode="json")
+    assert stored["space"]["candidates"][4] == {
+        "label": "mgk", "block": "mgk", "options": {"n_heads": None, "n_keys": 2},
+    }  # fmt: skip
+    assert stored["format_version"] == 1
+    assert SearchRequest.model_validate(stored) == request
+
+
+def test_bare_name_is_a_candidate_of_that_label_with_default_options() -> None:
+    named, written = Candidate.model_validate("ffn"), Candidate(label="ffn", block="ffn", options={"ratio": 4})
+    assert named == written
+    assert (named.family, named.letter) == ("ffn", "F")
+
+
+def test_options_are_written_out_in_one_order_without_touching_the_callers_dict() -> None:
+    given_options = {"n_keys": 3}
+    candidate = Candidate(label="m", block="mgk", options=given_options)
+    assert list(candidate.options.items()) == [("n_heads", None), ("n_keys", 3)]
+    assert given_options == {"n_keys": 3}
+
+
+requests = st.builds(
+    lambda slots, blocks, lr, budget, seeds, ranges: SearchRequest.model_validate(
+        {
+            "space": {"n_slots": slots, "candidates": blocks},
+            "method": {"lr": lr},
+            "budget": {"latency": budget},
+            "trials": {"n_seeds": seeds},
+            "ranges": ranges,
+            "retrain": {"baselines": []},
+        }
+    ),
+    st.integers(1, 512),
+    st.lists(st.sampled_from(["attention", "ffn", "identity", "sgu", "mgk"]), min_size=1, unique=True),
+    st.floats(1e-6, 1),
+    st.none() | st.floats(1e-3, 1e3).map(lambda ms: {"ms": ms}),
+    st.integers(1, 64),
+    st.sampled_from([[], [{"pointer": "/method/lr", "low": 1e-4, "high": 1e-2, "log": True}]]),
+)
+
+
+@given(request=requests)
+def test_request_is_the_same_after_a_round_trip_through_json(request: SearchRequest) -> None:
+    assert SearchRequest.model_validate_json(request.model_dump_json()) == request
+    assert SearchRequest.model_validate(json.loads(json.dumps(request.model_dump(mode="json")))) == request
+
+
+@given(request=requests, lr=st.floats(1e-6, 1), steps=st.floats(1, 1000), seed=st.integers(0, 2**31 - 1))
+def test_resolved_request_differs_only_by_its_sample_its_seed_and_its_empty_ranges(
+    request: SearchRequest, lr: float, steps: float, seed: int
+) -> None:
+    resolved = request.resolve({"/method/lr": lr, "/method/n_steps": steps}, seed)
+    assert resolved.method == request.method.model_copy(update={"lr": lr, "n_steps": round(steps)})
+    assert (resolved.trials.seed, resolved.trials.n_seeds, resolved.trials.n_samples) == (seed, 1, 1)
+    assert resolved.ranges == ()
+    kept = {"method", "trials", "ranges"}
+    assert resolved.model_dump(exclude=kept) == request.model_dump(exclude=kept)
+    assert SearchRequest.model_validate(resolved.model_dump()) == resolved
+
+
+@pytest.mark.parametrize(
+    ("sample", "message"),
+    [
+        ({"/method/speed": 1.0}, r"^/method/speed names no number that may vary$"),
+        ({"/method/alpha_estimator": 1.0}, r"^/method/alpha_estimator names no number that may vary$"),
+        ({"/method/lr": 2.0}, r"^method cannot take /method/lr = 2\.0: input should be less than or equal to 1$"),
+        (
+            {"/method/tau_start": 0.1},
+            r"^method cannot take /method/tau_start = 0\.1: tau_end 0\.2 is above tau_start 0\.1",
+        ),
+    ],
+    ids=["unknown", "word", "out of range", "against another field"],
+)
+def test_sample_that_no_method_can_take_is_refused(sample: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SearchRequest().resolve(sample, 0)
+
+
+def test_whole_number_fields_stay_whole_in_a_sample() -> None:
+    method = SearchRequest().method_with({"/method/batch_size": 15.6, "/method/lr": 0.01})
+    assert (method.batch_size, method.lr) == (16, 0.01)
+
+
+def test_request_is_frozen() -> None:
+    with pytest.raises(ValidationError, match="Instance is frozen"):
+        SearchRequest().name = "other"  # type: ignore[misc]
+
+
+def test_unknown_label_names_the_labels_of_the_space() -> None:
+    with pytest.raises(InvalidInput, match=r"^unknown label 'sgux'; the space has attention, ffn, identity, sgu, mgk$"):
+        SearchSpace().candidate("sgux")
+
+
+def test_network_config_holds_the_chosen_blocks_with_their_options_slot_by_slot() -> None:
+    narrow = {"label": "f2", "block": "ffn", "options": {"ratio": 2}}
+    request = SearchRequest.model_validate(
+        {
+            "space": {"n_slots": 2, "candidates": ["identity", narrow]},
+            "retrain": {"baselines": []},
+        }
+    )
+    config = request.network_config(["f2", "identity"], 256)
+    assert config.shape == Shape(64, 4, 128, True, "rotary")
+    assert config.slots == (SlotConfig("ffn", {"ratio": 2}), SlotConfig("identity", {}))
+    assert (config.vocab_size, config.norm) == (256, "layer")
+
+
+@pytest.mark.parametrize(
+    "request_without_parent",
+    [
+        {"space": {"candidates": ["ffn", "sgu"]}},
+        {
+            "space": {"candidates": ["ffn", "sgu"]},
+            "retrain": {"baselines": []},
+            "budget": {"latency": {"ratio_to_parent": 1}},
+        },
+    ],
+    ids=["baseline", "relative budget"],
+)
+def test_space_without_attention_has_no_interleaved_parent(request_without_parent: dict[str, Any]) -> None:
+    assert refusals(request_without_parent) == [
+        (
+            "",
+            "Value error, the interleaved parent needs candidates of families attention and ffn; the space has ffn, "
+            "sgu; without them set retrain.baselines to [] and the budget in ms",
+        )
+    ]
+
+
+def test_budget_may_be_absolute_relative_or_absent() -> None:
+    assert Budget().latency is None
+    assert LatencyBudget(ms=4.0).ratio_to_parent is None
+    assert LatencyBudget(ratio_to_parent=0.65).ms is None
+
+
+def test_every_field_of_a_request_says_what_it_means_or_is_a_part() -> None:
+    silent = [
+        name
+        for model in (SearchSpace, Method)
+        for name, field in model.model_fields.items()
+        if not field.description and name != "alpha_estimator"
+    ]
+    assert silent == []
