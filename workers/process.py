@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 import traceback
+from typing import Literal
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -107,7 +108,7 @@ def run(settings: Settings, lease: Lease) -> int:
     recorder = Recorder(
         engine, lease, settings.data_dir, search.attempt, stop, lambda: end_self("the search belongs to another runner")
     )
-    state: Literal[succeeded, failed, stopped] = "succeeded"
+    state: Literal["succeeded", "failed", "stopped"] = "succeeded"
     reason = None
     try:
         assert settings.ray_address is not None
@@ -134,3 +135,7 @@ def run(settings: Settings, lease: Lease) -> int:
             searches.finish(connection, lease, state, reason=reason)
     heartbeat.close()
     return 0
+
+
+if __name__ == "__main__":
+    main()
