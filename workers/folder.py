@@ -84,9 +84,9 @@ class FolderStore:
 
     def plan(self, trials: Sequence[Planned]) -> None:
         for trial in trials:
-            self._trial(trial.key)
-            details = {"kind": trial.key.kind, "n_steps": trial.n_steps, "values": dict(trial.values)}
-            self._on_event("trial", {"trial": str(trial.key), "state": "queued", **details})
+            state = "succeeded" if any(saved.last for saved in self._trial(trial.key).saved) else "queued"
+            details = {**asdict(trial.key), "n_steps": trial.n_steps, "values": dict(trial.values)}
+            self._on_event("trial", {"trial": str(trial.key), "state": state, **details})
 
     def begin(self, key: TrialKey) -> None:
         self._trial(key)

@@ -96,6 +96,8 @@ def run(settings: Settings, lease: Lease) -> int:
     heartbeat = Heartbeat(settings, lease)
     # Only now what takes seconds to import, torch and ray: the lease must not run out meanwhile.
     os.environ.update(cluster.client_environment(settings.ray_token_file))  # ray reads it when it is imported
+    from ray.exceptions import RayError
+
     from nas.config import SearchRequest
     from workers.recorder import Recorder
     from workers.runner import run_search
@@ -122,8 +124,8 @@ def run(settings: Settings, lease: Lease) -> int:
         state, reason = "failed", str(error)
     except LeaseLost:
         end_self("the search belongs to another runner now")
-    except SQLAlchemyError:
-        raise  # the database cannot be told; the dispatcher will start the search again
+    except (SQLAlchemyError, RayError):
+        raise  # no fault of the search: the dispatcher starts it again, three times at most
     except Exception as error:  # noqa: BLE001 - the one place that marks a search as failed
         traceback.print_exc()
         state, reason = "failed", f"{type(error).__name__}: {' '.join(str(error).split())}"[:1000]

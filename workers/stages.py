@@ -178,32 +178,43 @@ def search(inputs: Inputs, store: Store, trials: TrialRunner) -> Searched:
     told: list[Told] = []
     reason = ""
     while wave := next_wave(request, told):
-        keys = {
-            (number, seed): TrialKey("search", number, seed)
-            for number in range(len(told), len(told) + len(wave))
-            for seed in seeds
-        }
+        numbered = [*enumerate(wave, start=len(told))]
         planned = [
-            Planned(key, request.method_with(wave[key.sample - len(told)]).n_steps, wave[key.sample - len(told)])
-            for key in keys.values()
+            Planned(TrialKey("search", number, seed), request.method_with(values).n_steps, values)
+            for number, values in numbered
+            for seed in seeds
         ]
         failures = _run(inputs, planned, {}, store, trials)
-        scores = []
-        for number, values in enumerate(wave, start=len(told)):
-            failed = [failures[name] for seed in seeds if (name := str(keys[number, seed])) in failures]
-            reason = failed[0] if failed else reason
-            losses = [] if failed else [store.records(keys[number, seed])[-1].val_loss_argmax for seed in seeds]
-            known = [loss for loss in losses if loss is not None]
-            scores.append(Told(values, float(np.mean(known)) if known and len(known) == len(seeds) else None))
-            if not known and not failed:
-                reason = "alpha was never updated; give the search more steps, or a smaller warmup_share"
-        told += scores
+        for number, values in numbered:
+            try:
+                score = _score([TrialKey("search", number, seed) for seed in seeds], failures, store)
+                told.append(Told(values, score))
+            except SearchFailed as error:
+                reason = str(error)
+                told.append(Told(values, None))
     scored = [(sample.score, number) for number, sample in enumerate(told) if sample.score is not None]
     if not scored:
         raise SearchFailed(reason)
     _, best = min(scored)
     last = {seed: store.records(TrialKey("search", best, seed))[-1] for seed in seeds}
     return Searched(best, told[best].values, last)
+
+
+def _score(keys: Sequence[TrialKey], failures: Mapping[str, str], store: Store) -> float:
+    """Mean over the seeds of the last validation loss of the most probable path, nats per token.
+
+    Raises:
+        SearchFailed: a seed failed, or its alpha was never updated.
+    """
+    losses = []
+    for key in keys:
+        if str(key) in failures:
+            raise SearchFailed(f"trial {key} failed: {failures[str(key)]}")
+        loss = store.records(key)[-1].val_loss_argmax
+        if loss is None:
+            raise SearchFailed("alpha was never updated; give the search more steps, or a smaller warmup_share")
+        losses.append(loss)
+    return float(np.mean(losses))
 
 
 def _run(
@@ -340,7 +351,8 @@ def retrain(
     architectures = {number: each.architecture for number, each in enumerate(distinct)}
     failures = _run(inputs, planned, architectures, store, trials)
     if failures:
-        raise SearchFailed(next(iter(failures.values())))
+        key, why = next(iter(failures.items()))
+        raise SearchFailed(f"trial {key} failed: {why}")
     trained: dict[str, Retrained] = {}
     for number, each in enumerate(distinct):
         checkpoints = {seed: _finished(store, TrialKey("retrain", number, seed)) for seed in seeds}

@@ -10,14 +10,18 @@ import dataclasses
 import json
 import logging
 import os
+import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-os.environ.setdefault("TUNE_DISABLE_AUTO_CALLBACK_LOGGERS", "1")  # no CSV, JSON and TensorBoard copies of each report
-os.environ.setdefault("TUNE_DISABLE_SIGINT_HANDLER", "1")
+os.environ.update(  # read by ray.tune when it is imported, or when a Tuner runs
+    TUNE_DISABLE_AUTO_CALLBACK_LOGGERS="1",  # no CSV, JSON and TensorBoard copies of each report
+    TUNE_DISABLE_SIGINT_HANDLER="1",
+    RAY_AIR_NEW_OUTPUT="0",
+)
 
 import ray
 from ray import tune
@@ -33,6 +37,8 @@ from workers.trials import P, R
 _MAX_RESTARTS = 2  # of a trial whose process died; what is wrong with the trial itself is not tried again
 _POLL_S = 0.25
 
+logging.getLogger("ray.tune").setLevel(logging.ERROR)  # its warnings are about files that nobody reads
+
 
 def connect(address: str) -> None:
     """Be a driver of the cluster; the environment already says how (cluster.client_environment)."""
@@ -43,7 +49,7 @@ class RayTrials:
     """Runs trials on the connected cluster, as many at once as their resources allow.
 
     Args:
-        storage: folder, shared by all nodes, for Tune's own files.
+        storage: folder, shared by all nodes, for Tune's own files; gone after each run.
         stop: set when the search was asked to stop.
         on_stop_signal: installed anew after Tune has taken SIGUSR1 for itself.
     """
@@ -94,7 +100,6 @@ class RayTrials:
                 storage_path=str(self._storage),
                 callbacks=[recorder],
                 failure_config=tune.FailureConfig(max_failures=_MAX_RESTARTS),
-                checkpoint_config=tune.CheckpointConfig(num_to_keep=2),
                 verbose=0,
             ),
         )
@@ -102,6 +107,7 @@ class RayTrials:
             tuner.fit()
         finally:
             self._on_stop_signal()
+            shutil.rmtree(self._storage, ignore_errors=True)
         if recorder.problem is not None:
             raise recorder.problem
         if recorder.n_ended < len(specs):  # only SIGUSR1 ends Tune's loop before its trials
