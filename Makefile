@@ -1,0 +1,50 @@
+# Everything runs in .venv, made from the lock files; no other state is needed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DATA ?= .blockwright
+
+.PHONY: demo serve test check clean setup setup-dev lock
+
+demo: setup
+	$(BIN)/python examples/demo.py
+
+serve: setup
+	$(BIN)/blockwright serve --data-dir $(DATA)
+
+test: setup-dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+
+check: setup-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+setup: $(VENV)/.runtime
+setup-dev: $(VENV)/.dev
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(None if v >= (3, 11) else f"python is {v[0]}.{v[1]}; Blockwright needs 3.11 or newer, for example: make PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+
+# The stamp is written last, so that an interrupted installation starts over.
+$(VENV)/.runtime: requirements.lock pyproject.toml | $(BIN)/python
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+$(VENV)/.dev: requirements-dev.lock $(VENV)/.runtime
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-dev.lock
+	touch $@
+
+# Writes both lock files from a fresh installation of what pyproject.toml allows; run after changing dependencies.
+FREEZE = build/lock/bin/pip freeze --exclude blockwright | sed 's/+cpu$$//'
+lock:
+	rm -rf build/lock && $(PYTHON) -m venv build/lock
+	build/lock/bin/pip install --quiet torch==2.13.0 hatchling editables .
+	$(FREEZE) > requirements.lock
+	build/lock/bin/pip install --quiet '.[dev]'
+	$(FREEZE) | grep --line-regexp --fixed-strings --invert-match --file=requirements.lock > requirements-dev.lock
+
+clean:
+	rm -rf $(VENV) build .blockwright .pytest_cache .mypy_cache .ruff_cache .hypothesis
