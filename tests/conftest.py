@@ -1,12 +1,30 @@
-"""Settings of all tests: one thread, and no deadline for hypothesis, since a busy machine is not a failure."""
+"""Settings of all tests: one thread, no deadline for hypothesis, since a busy machine is not a failure, and one Ray."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from hypothesis import settings
+import hypothesis
+import pytest
 
-settings.register_profile("blockwright", deadline=None, max_examples=50, derandomize=True)
-settings.load_profile("blockwright")
+from workers import cluster
+from workers.cluster import Cluster
+from workers.settings import Settings
+
+hypothesis.settings.register_profile("blockwright", deadline=None, max_examples=50, derandomize=True)
+hypothesis.settings.load_profile("blockwright")
+
+
+@pytest.fixture(scope="session")
+def ray_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """The one Ray of the test session: 2 CPUs and 2 GPUs that are only declared. Its users are marked `ray`.
+
+    A service under test joins it by BLOCKWRIGHT_RAY_ADDRESS and BLOCKWRIGHT_RAY_TOKEN_FILE.
+    """
+    settings = Settings(data_dir=tmp_path_factory.mktemp("ray"), cpus=2, gpus=2)
+    started = cluster.start(settings)
+    yield started
+    cluster.stop(started, settings.data_dir)
