@@ -35,6 +35,8 @@ class StrictRoute(APIRoute):
             parsed = _ParsedRequest(request.scope, request.receive)
             # Parsed here and not in `json`, where FastAPI turns every error into one that says nothing.
             parsed.value = strict_json.parse(await parsed.body())
+            if not isinstance(parsed.value, dict):
+                raise strict_json.InvalidJson("the body must be a JSON object")
             return await handle(parsed)
 
         return strict

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -68,5 +68,5 @@ def migrate(data_dir: DataDir = None) -> None:
 
 
 def _settings(host: str | None, port: int | None, data_dir: Path | None) -> Settings:
-    given = {"host": host, "port": port, "data_dir": data_dir}
+    given: dict[str, Any] = {"host": host, "port": port, "data_dir": data_dir}
     return Settings(**{name: value for name, value in given.items() if value is not None})
