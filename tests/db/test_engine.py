@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import Engine, insert, select, text, update
+from sqlalchemy.exc import IntegrityError, OperationalError, StatementError
+
+from db import clock
+from db.engine import make_engine, reading, transaction
+from db.models import idempotency_keys, searches
+from tests.db.rows import counts, create, queued
+
+
+def test_sqlite_runs_with_our_pragmas(url: str) -> None:
+    engine = make_engine(url, busy_timeout_s=2)
+    with reading(engine) as connection:
+        found = {
+            name: connection.exec_driver_sql(f"PRAGMA {name}").scalar()
+            for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
+        }
+    assert found == {"journal_mode": "wal", "synchronous": 1, "foreign_keys": 1, "busy_timeout": 2000}
+    engine.dispose()
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("sqlite://", "must be a file"),
+        ("sqlite:///:memory:", "must be a file"),
+        ("mysql://host/name", "unknown database 'mysql'; known: sqlite, postgresql"),
+    ],
+)
+def test_other_databases_are_refused(url: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make_engine(url)
+
+
+def test_postgresql_means_psycopg() -> None:
+    assert make_engine("postgresql://host/name").dialect.driver == "psycopg"
+
+
+def test_transaction_is_undone_by_an_error(engine: Engine) -> None:
+    def write_and_fail() -> None:
+        with transaction(engine) as connection:
+            create(connection)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        write_and_fail()
+    assert counts(engine)["searches"] == 0
+
+
+def test_commit_that_fails_raises(engine: Engine) -> None:
+    """The key's foreign key is deferred: only COMMIT finds out that its search is missing."""
+    with pytest.raises(IntegrityError), transaction(engine) as connection:
+        connection.execute(insert(idempotency_keys).values(key="k", search_id="x", request_hash="h", created_at=0.0))
+    assert counts(engine)["idempotency_keys"] == 0
+
+
+def test_reading_sees_one_moment_and_keeps_nothing(engine: Engine) -> None:
+    queued(engine)
+    with reading(engine) as connection:
+        before = connection.scalars(select(searches.c.id)).all()
+        queued(engine)
+        assert connection.scalars(select(searches.c.id)).all() == before
+    with reading(engine) as connection:
+        connection.execute(update(searches).values(name="changed"))
+    with reading(engine) as connection:
+        assert set(connection.scalars(select(searches.c.name))) == {"tiny"}
+
+
+def test_contended_read_then_write_loses_nothing(engine: Engine) -> None:
+    search_id = queued(engine)
+
+    def add_ones(n: int) -> None:
+        for _ in range(n):
+            with transaction(engine) as connection:
+                before = connection.scalar(select(searches.c.n_steps).where(searches.c.id == search_id))
+                connection.execute(update(searches).where(searches.c.id == search_id).values(n_steps=before + 1))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(add_ones, [25] * 4))
+    with reading(engine) as connection:
+        assert connection.scalar(select(searches.c.n_steps)) == 100 + 100
+
+
+def test_short_busy_timeout_gives_up_instead_of_waiting(url: str, engine: Engine) -> None:
+    impatient = make_engine(url, busy_timeout_s=0.05)
+    with transaction(engine), pytest.raises(OperationalError, match="locked"), transaction(impatient):
+        pass
+    impatient.dispose()
+
+
+def test_nan_in_json_is_refused(engine: Engine) -> None:
+    with pytest.raises(StatementError, match="not JSON compliant"):
+        queued(engine, request={"lr": float("nan")})
+
+
+def test_malformed_json_is_refused_by_the_database(engine: Engine) -> None:
+    queued(engine)
+    with pytest.raises(IntegrityError, match="request_is_json"), transaction(engine) as connection:
+        connection.execute(text("UPDATE searches SET request = '{\"lr\": NaN}'"))
+
+
+def test_database_time_is_utc_seconds(engine: Engine) -> None:
+    with reading(engine) as connection:
+        seconds = connection.scalar(select(clock.now()))
+    moment = clock.moment(seconds)
+    assert moment.timestamp() == seconds
+    assert abs((moment - moment.now(moment.tzinfo)).total_seconds()) < 60

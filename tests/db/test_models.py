@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from sqlalchemy import Engine, insert, select, text
+
+from db import models, reports, trials
+from db.engine import reading, transaction
+from tests.db.rows import LABELS, record, report, started
+
+
+def test_view_has_a_row_per_cell(engine: Engine) -> None:
+    run = started(engine)
+    with transaction(engine) as connection:
+        (retraining,) = trials.ensure(connection, run.lease, [trials.NewTrial("retrain", 0, 0, 10, {})])
+        new = [report(run.trial_id, step) for step in (0, 10)]
+        reports.insert(connection, run.lease, [*new, report(retraining.id, 0, probabilities=None)])
+    cells = models.probability_cells.c
+    with reading(engine) as connection:
+        rows = connection.execute(
+            select(models.probability_cells).where(cells.trial_id == run.trial_id, cells.step == 10)
+        ).all()
+        n_rows = len(connection.execute(select(models.probability_cells)).all())
+        over_time = connection.execute(
+            select(cells.step, cells.probability)
+            .where(cells.search_id == run.search_id, cells.slot == 1, cells.label == "ffn")
+            .order_by(cells.step)
+        ).all()
+    probabilities = record(10).probabilities
+    assert probabilities is not None
+    assert sorted(rows, key=lambda row: (row.slot, LABELS.index(row.label))) == [
+        (run.search_id, run.trial_id, 10, slot, label, probabilities[slot][place])
+        for slot in range(2)
+        for place, label in enumerate(LABELS)
+    ]
+    assert n_rows == 12
+    assert over_time == [(0, 0.75), (10, 0.75)]
+
+
+def test_view_of_one_step_reads_one_row_by_its_key(engine: Engine) -> None:
+    with reading(engine) as connection:
+        plan = connection.execute(
+            text("EXPLAIN QUERY PLAN SELECT * FROM probability_cells WHERE trial_id = 't' AND step = 10")
+        ).all()
+    steps = [step for *_, step in plan]
+    assert any(step.startswith("SEARCH reports USING INDEX") and "trial_id=? AND step=?" in step for step in steps)
+    assert not any(step.startswith("SCAN") and "VIRTUAL TABLE" not in step for step in steps)
+
+
+def test_metadata_makes_tables_without_the_view(engine: Engine) -> None:
+    assert "probability_cells" not in models.metadata.tables
+    with reading(engine) as connection:
+        connection.execute(insert(models.datasets).values(name="n", fingerprint="f", n_bytes=1, created_at=0.0))

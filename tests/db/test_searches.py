@@ -1,0 +1,477 @@
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, event, select, text, update
+
+from db import checkpoints, events, models, reports, searches, trials
+from db.engine import reading, transaction
+from db.errors import IdempotencyConflict, InvalidCursor, NotFound, WrongState
+from db.lease import Runner
+from tests.db.rows import LABELS, claim, counts, create, queued, report, started
+
+
+def get(engine: Engine, search_id: str) -> searches.Search:
+    with reading(engine) as connection:
+        return searches.get(connection, search_id)
+
+
+def types(engine: Engine, search_id: str) -> list[str]:
+    with reading(engine) as connection:
+        return [event.type for event in events.after(connection, search_id)]
+
+
+def trial_states(engine: Engine, search_id: str) -> list[str]:
+    with reading(engine) as connection:
+        return [trial.state for trial in trials.of_search(connection, search_id)]
+
+
+def test_new_search_is_queued_with_its_event(engine: Engine) -> None:
+    search = get(engine, queued(engine, request={"name": "tiny", "lr": 1e-3}, cpus=2.0, gpus=0.5))
+    assert (search.state, search.stage, search.cancelling, search.attempt, search.last_event) == (
+        "queued",
+        None,
+        False,
+        0,
+        1,
+    )
+    assert (search.request, search.labels, search.dataset) == ({"name": "tiny", "lr": 1e-3}, LABELS, "python-docs")
+    assert (search.cpus, search.gpus) == (2.0, 0.5)
+    assert search.started_at is None
+    assert search.progress == searches.Progress(0, 100, 0.0, None)
+    assert types(engine, search.id) == ["queued"]
+
+
+def test_same_key_and_request_give_the_first_search(engine: Engine) -> None:
+    with transaction(engine) as connection:
+        create(connection)
+    fields: dict[str, Any] = {
+        "request": {},
+        "name": "n",
+        "labels": LABELS,
+        "dataset": "d",
+        "cpus": 1,
+        "gpus": 0,
+        "n_steps": 1,
+    }
+
+    def submit(place: int) -> searches.Created:
+        with transaction(engine) as connection:
+            return searches.create(connection, **fields, idempotency_key="k", request_hash="h")
+
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(submit, range(8)))
+    assert len({each.search.id for each in made}) == 1
+    assert sum(each.is_new for each in made) == 1
+    assert counts(engine)["searches"] == 2
+    with (
+        transaction(engine) as connection,
+        pytest.raises(IdempotencyConflict, match="idempotency key 'k' was used for another request"),
+    ):
+        searches.create(connection, **fields, idempotency_key="k", request_hash="other")
+    with transaction(engine) as connection, pytest.raises(ValueError, match="needs the hash of its request"):
+        searches.create(connection, **fields, idempotency_key="k2")
+
+
+def test_key_of_a_search_that_was_not_committed_is_free(engine: Engine) -> None:
+    def undone() -> None:
+        with transaction(engine) as connection:
+            create(connection, idempotency_key="k", request_hash="h")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        undone()
+    with transaction(engine) as connection:
+        create(connection, idempotency_key="k", request_hash="other")
+
+
+def test_unknown_search_is_not_found(engine: Engine) -> None:
+    with transaction(engine) as connection:
+        for function in (searches.get, searches.cancel, searches.resume, searches.delete):
+            with pytest.raises(NotFound, match="no search 'nobody'"):
+                function(connection, "nobody")
+
+
+def test_list_pages_newest_first(engine: Engine) -> None:
+    ids = [queued(engine, dataset=f"d{place % 2}") for place in range(5)]
+    with transaction(engine) as connection:
+        searches.cancel(connection, ids[1])
+    with reading(engine) as connection:
+        seen: list[str] = []
+        cursor = None
+        for n_items in (2, 2, 1):
+            page = searches.list(connection, limit=2, cursor=cursor)
+            assert len(page.items) == n_items
+            seen += [search.id for search in page.items]
+            cursor = page.next_cursor
+        assert cursor is None
+        assert seen == ids[::-1]
+        assert [search.id for search in searches.list(connection, state="cancelled").items] == [ids[1]]
+        found = searches.list(connection, state="queued", dataset="d0", limit=3)
+        assert [search.id for search in found.items] == [ids[4], ids[2], ids[0]]
+        assert found.next_cursor is None
+        with pytest.raises(InvalidCursor, match="invalid cursor 'abc'"):
+            searches.list(connection, cursor="abc")
+
+
+def test_claim_takes_the_oldest_that_fits(engine: Engine) -> None:
+    big, old, new = queued(engine, cpus=4.0), queued(engine, request={"old": True}), queued(engine, gpus=1.0)
+    with transaction(engine) as connection:
+        first = searches.claim_next(connection, "here:1", free_cpus=2, free_gpus=0)
+        assert first is not None
+        assert (first.lease.search_id, first.attempt, first.previous) == (old, 1, None)
+        assert (first.request, first.cpus, first.gpus) == ({"old": True}, 1.0, 0.0)
+        assert searches.claim_next(connection, "here:1", free_cpus=2, free_gpus=0.5) is None
+        second = searches.claim_next(connection, "here:1", free_cpus=4, free_gpus=1)
+        assert second is not None
+        assert second.lease.search_id == big
+        third = searches.claim_next(connection, "here:1", free_cpus=1, free_gpus=1)
+        assert third is not None
+        assert third.lease.search_id == new
+        assert searches.claim_next(connection, "here:1", free_cpus=9, free_gpus=9) is None
+        search = searches.get(connection, old)
+    assert (search.state, search.attempt) == ("running", 1)
+    assert search.started_at is not None
+    assert types(engine, old) == ["queued", "started"]
+
+
+def test_contended_claims_take_each_search_once(engine: Engine) -> None:
+    ids = {queued(engine) for _ in range(24)}
+
+    def take(owner: str) -> list[str]:
+        taken = []
+        while True:
+            with transaction(engine) as connection:
+                found = searches.claim_next(connection, owner, free_cpus=1, free_gpus=0)
+            if found is None:
+                return taken
+            taken.append(found.lease.search_id)
+
+    with ThreadPoolExecutor(4) as pool:
+        taken = [search_id for part in pool.map(take, "abcd") for search_id in part]
+    assert len(taken) == 24
+    assert set(taken) == ids
+
+
+def test_running_searches_can_be_adopted(engine: Engine) -> None:
+    search_id = queued(engine, gpus=0.5)
+    lease = claim(engine).lease
+    runner = Runner("here", 42, 1700000000.25)
+    with transaction(engine) as connection:
+        (before,) = searches.running(connection)
+        assert (before.runner, before.owner, before.attempt) == (None, "here:1", 1)
+        searches.set_runner(connection, lease, runner)
+        searches.cancel(connection, search_id)
+        (after,) = searches.running(connection)
+    assert (after.lease, after.runner, after.cancelling, after.cpus, after.gpus) == (lease, runner, True, 1.0, 0.5)
+    assert 0 < after.expires_in_s <= 60
+
+
+def test_heartbeat_renews_the_lease_and_tells_of_a_cancel(engine: Engine) -> None:
+    run = started(engine, lease_s=-1)
+    with transaction(engine) as connection:
+        assert searches.heartbeat(connection, run.lease) is False
+    with transaction(engine) as connection:
+        assert searches.reclaim_expired(connection) == ()
+        searches.cancel(connection, run.search_id)
+        assert searches.heartbeat(connection, run.lease, lease_s=5) is True
+        (adopted,) = searches.running(connection)
+    assert 0 < adopted.expires_in_s <= 5
+
+
+def test_stage_is_told_once(engine: Engine) -> None:
+    run = started(engine)
+    for stage in ("searching", "searching", "deriving"):
+        with transaction(engine) as connection:
+            searches.set_stage(connection, run.lease, stage)
+    assert get(engine, run.search_id).stage == "deriving"
+    assert types(engine, run.search_id).count("stage") == 2
+    with (
+        transaction(engine) as connection,
+        pytest.raises(ValueError, match="unknown stage 'resting'; known: measuring"),
+    ):
+        searches.set_stage(connection, run.lease, "resting")
+
+
+def test_finished_search_keeps_its_result(engine: Engine) -> None:
+    run = started(engine)
+    with transaction(engine) as connection:
+        searches.set_stage(connection, run.lease, "exporting")
+        searches.set_result(connection, run.lease, {"derived": "AF"})
+        searches.finish(connection, run.lease, "succeeded")
+    search = get(engine, run.search_id)
+    assert (search.state, search.stage, search.result) == ("succeeded", None, {"derived": "AF"})
+    assert search.finished_at is not None
+    assert search.progress.share == 1.0
+    assert types(engine, run.search_id)[-3:] == ["result", "trial", "succeeded"]
+    assert trial_states(engine, run.search_id) == ["cancelled"]
+
+
+def test_failure_needs_a_reason(engine: Engine) -> None:
+    run = started(engine)
+    with transaction(engine) as connection:
+        with pytest.raises(ValueError, match="needs a reason"):
+            searches.finish(connection, run.lease, "failed")
+        with pytest.raises(ValueError, match="cannot finish as 'queued'; known: succeeded, failed, cancelled"):
+            searches.finish(connection, run.lease, "queued")  # type: ignore[arg-type]
+        searches.set_stage(connection, run.lease, "retraining")
+        searches.finish(connection, run.lease, "failed", reason="the text is too short")
+    search = get(engine, run.search_id)
+    assert (search.state, search.stage, search.reason) == ("failed", "retraining", "the text is too short")
+
+
+def test_cancel_of_a_queued_search_is_immediate(engine: Engine) -> None:
+    search_id = queued(engine)
+    with transaction(engine) as connection:
+        assert searches.cancel(connection, search_id).state == "cancelled"
+        again = searches.cancel(connection, search_id)
+    assert again.finished_at is not None
+    assert types(engine, search_id) == ["queued", "cancelled"]
+    with transaction(engine) as connection:
+        assert searches.claim_next(connection, "here:1", free_cpus=9, free_gpus=9) is None
+
+
+def test_cancel_of_a_running_search_is_persisted_first(engine: Engine) -> None:
+    run = started(engine)
+    for _ in range(2):
+        with transaction(engine) as connection:
+            search = searches.cancel(connection, run.search_id)
+        assert (search.state, search.cancelling) == ("running", True)
+    with transaction(engine) as connection:
+        searches.finish(connection, run.lease, "cancelled")
+    search = get(engine, run.search_id)
+    assert (search.state, search.cancelling) == ("cancelled", False)
+    assert types(engine, run.search_id)[-3:] == ["cancelling", "trial", "cancelled"]
+
+
+@pytest.mark.parametrize("state", ["failed", "cancelled"])
+def test_resume_queues_again(engine: Engine, state: Any) -> None:
+    run = started(engine)
+    later = queued(engine)
+    with transaction(engine) as connection:
+        searches.finish(connection, run.lease, state, reason="interrupted")
+        search = searches.resume(connection, run.search_id)
+        searches.resume(connection, run.search_id)
+    assert (search.state, search.reason, search.finished_at, search.stage) == ("queued", None, None, None)
+    assert types(engine, run.search_id)[-1] == "queued"
+    assert claim(engine).lease.search_id == later  # it waits behind those that waited longer
+    again = claim(engine)
+    assert (again.lease.search_id, again.attempt) == (run.search_id, 2)
+
+
+@pytest.mark.parametrize(
+    ("state", "change", "message"),
+    [
+        ("succeeded", searches.cancel, "has succeeded; only a queued or running search can be cancelled"),
+        ("failed", searches.cancel, "has failed; only a queued or running search can be cancelled"),
+        ("succeeded", searches.resume, "has succeeded; only a failed or cancelled search can be resumed"),
+        ("cancelling", searches.resume, "is being cancelled; resume it once it is cancelled"),
+        ("running", searches.delete, "is running; cancel it before you delete it"),
+        ("queued", searches.delete, "is queued; cancel it before you delete it"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_wrong_transition_is_refused(engine: Engine, state: Any, change: Any, message: str) -> None:
+    if state == "queued":
+        search_id = queued(engine)
+    else:
+        run = started(engine)
+        search_id = run.search_id
+        with transaction(engine) as connection:
+            if state == "cancelling":
+                searches.cancel(connection, search_id)
+            elif state != "running":
+                searches.finish(connection, run.lease, state, reason="x")
+    before = get(engine, search_id)
+    with transaction(engine) as connection, pytest.raises(WrongState, match=f"^search {search_id} {message}$"):
+        change(connection, search_id)
+    after = get(engine, search_id)
+    assert (after.state, after.last_event, after.reason) == (before.state, before.last_event, before.reason)
+
+
+def test_delete_takes_all_rows_along(engine: Engine) -> None:
+    with transaction(engine) as connection:
+        create(connection, idempotency_key="k", request_hash="h")
+        searches.cancel(connection, searches.list(connection).items[0].id)
+    run = started(engine)
+    with transaction(engine) as connection:
+        new = [report(run.trial_id, 0)]
+        checkpoints.acknowledge(
+            connection, run.lease, new, trial_id=run.trial_id, step=0, path="a", sha256="s", attempt=1
+        )
+        searches.finish(connection, run.lease, "succeeded")
+        for search in searches.list(connection).items:
+            searches.delete(connection, search.id)
+    assert set(counts(engine).values()) == {0}
+
+
+def test_requeue_in_good_order_counts_as_no_attempt(engine: Engine) -> None:
+    search_id = queued(engine)
+    for attempt in range(1, 6):
+        found = claim(engine)
+        assert found.attempt == attempt
+        with transaction(engine) as connection:
+            (trial,) = trials.ensure(connection, found.lease, [trials.NewTrial("search", 0, 0, 100, {})])
+            trials.start(connection, found.lease, trial.id, attempt=attempt)
+            assert searches.requeue(connection, found.lease) == "queued"
+        assert trial_states(engine, search_id) == ["pre-empted"]
+    assert get(engine, search_id).state == "queued"
+    assert types(engine, search_id)[-2:] == ["trial", "requeued"]
+
+
+def test_requeue_of_a_cancelled_search_ends_it(engine: Engine) -> None:
+    run = started(engine)
+    with transaction(engine) as connection:
+        searches.cancel(connection, run.search_id)
+        assert searches.requeue(connection, run.lease) == "cancelled"
+    assert trial_states(engine, run.search_id) == ["cancelled"]
+
+
+def test_reclaim_returns_whom_to_end(engine: Engine) -> None:
+    run = started(engine, lease_s=-1)
+    runner = Runner("here", 42, 1700000000.25)
+    with transaction(engine) as connection:
+        searches.set_runner(connection, run.lease, runner)
+    with transaction(engine) as connection:
+        assert searches.reclaim_expired(connection) == (searches.Reclaimed(run.search_id, "queued", None, runner),)
+        assert searches.reclaim_expired(connection) == ()
+    assert trial_states(engine, run.search_id) == ["lost"]
+    assert types(engine, run.search_id)[-2:] == ["trial", "requeued"]
+    with reading(engine) as connection:
+        last = events.after(connection, run.search_id)[-1]
+    assert last.data == {"reason": "the runner (pid 42 on here) was not heard of any more"}
+    # kept for the next claim too, in case the dispatcher that reclaimed it dies before it could end the process
+    assert claim(engine).previous == runner
+
+
+def test_reclaim_leaves_live_leases(engine: Engine) -> None:
+    started(engine, lease_s=60)
+    with transaction(engine) as connection:
+        assert searches.reclaim_expired(connection) == ()
+
+
+def test_dead_runner_is_reclaimed_before_its_lease_ends(engine: Engine) -> None:
+    run = started(engine, lease_s=60)
+    with transaction(engine) as connection:
+        found = searches.reclaim(connection, run.lease, "the runner exited with status 1")
+    assert found == searches.Reclaimed(run.search_id, "queued", None, None)
+
+
+def test_reclaim_ends_a_search_that_was_being_cancelled(engine: Engine) -> None:
+    run = started(engine, lease_s=-1)
+    with transaction(engine) as connection:
+        searches.cancel(connection, run.search_id)
+        (found,) = searches.reclaim_expired(connection)
+    assert found.state == "cancelled"
+    assert get(engine, run.search_id).state == "cancelled"
+    assert trial_states(engine, run.search_id) == ["lost"]
+
+
+def test_third_attempt_without_a_checkpoint_fails(engine: Engine) -> None:
+    search_id = queued(engine)
+    for state in ("queued", "queued", "failed"):
+        claim(engine, lease_s=-1)
+        with transaction(engine) as connection:
+            (found,) = searches.reclaim_expired(connection)
+        assert found.state == state
+    reason = (
+        "3 attempts in a row ended without a new checkpoint; "
+        "the last one: the runner (never started) was not heard of any more"
+    )
+    assert found.reason == reason
+    assert get(engine, search_id).reason == reason
+    assert types(engine, search_id)[-1] == "failed"
+    with transaction(engine) as connection:
+        assert searches.resume(connection, search_id).state == "queued"
+    claim(engine, lease_s=-1)
+    with transaction(engine) as connection:
+        assert searches.reclaim_expired(connection)[0].state == "queued"  # the count began anew
+
+
+def test_new_checkpoint_ends_the_count_of_attempts(engine: Engine) -> None:
+    run = started(engine, lease_s=-1)
+    for step in range(6):
+        with transaction(engine) as connection:
+            (lease,) = (found.lease for found in searches.running(connection))
+            checkpoints.acknowledge(
+                connection,
+                lease,
+                [report(run.trial_id, step // 3)],
+                trial_id=run.trial_id,
+                step=step // 3,  # news only at every third attempt
+                path="a",
+                sha256="s",
+                attempt=step + 1,
+            )
+            (found,) = searches.reclaim_expired(connection)
+        assert found.state == "queued"
+        claim(engine, lease_s=-1)
+    with transaction(engine) as connection:
+        (found,) = searches.reclaim_expired(connection)
+    assert found.state == "failed"
+
+
+def test_progress_sums_the_trials(engine: Engine) -> None:
+    search_id = queued(engine, n_steps=400)
+    lease = claim(engine).lease
+    with transaction(engine) as connection:
+        wanted = [trials.NewTrial("search", 0, seed, 100, {}) for seed in range(2)]
+        first, second = trials.ensure(connection, lease, wanted)
+        reports.insert(connection, lease, [report(first.id, 60), report(second.id, 40)])
+        # a hundred seconds ago
+        connection.execute(update(models.searches).values(claimed_at=models.searches.c.claimed_at - 100))
+    progress = get(engine, search_id).progress
+    assert (progress.step, progress.n_steps, progress.share) == (100, 400, 0.25)
+    assert progress.eta_s == pytest.approx(300, rel=0.1)  # one step a second; the machine may be slow
+    with transaction(engine) as connection:
+        searches.requeue(connection, lease)
+    assert get(engine, search_id).progress == searches.Progress(100, 400, 0.25, None)
+    lease = claim(engine).lease
+    assert get(engine, search_id).progress.eta_s is None  # this attempt has done nothing yet
+    with transaction(engine) as connection:
+        trials.ensure(connection, lease, [trials.NewTrial("retrain", 0, 0, 300, {})])
+    assert get(engine, search_id).progress.n_steps == 500  # the trials know better than the plan
+
+
+def test_inputs_are_written_into_the_request(engine: Engine) -> None:
+    run = started(engine)
+    with transaction(engine) as connection:
+        connection.execute(
+            models.latency_tables.insert().values(id="table", key="k", created_at=0.0, body={"entries": {}})
+        )
+        searches.set_inputs(connection, run.lease, request={"latency_table": "table"}, latency_table_id="table")
+    search = get(engine, run.search_id)
+    assert (search.request, search.latency_table_id) == ({"latency_table": "table"}, "table")
+    assert types(engine, run.search_id)[-1] == "latency_table"
+
+
+def test_one_search_costs_one_indexed_statement(engine: Engine) -> None:
+    search_id = queued(engine)
+    statements: list[tuple[str, Any]] = []
+
+    def note(connection: Any, cursor: Any, statement: str, parameters: Any, *rest: Any) -> None:
+        statements.append((statement, parameters))
+
+    event.listen(engine, "before_cursor_execute", note)
+    with reading(engine) as connection:
+        searches.get(connection, search_id)
+        searches.list(connection, state="queued")
+        searches.claim_next(connection, "here:1", free_cpus=1, free_gpus=1)
+    event.remove(engine, "before_cursor_execute", note)
+    ours = [(sql, parameters) for sql, parameters in statements if not sql.startswith(("BEGIN", "INSERT"))]
+    assert len(ours) == 4  # get, list, claim, and the claim's event number
+    with reading(engine) as connection:
+        for sql, parameters in ours:
+            plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", parameters).all()
+            assert not [step for *_, step in plan if step.startswith("SCAN")], sql
+
+
+def test_states_are_closed_in_the_database(engine: Engine) -> None:
+    queued(engine)
+    with reading(engine) as connection:
+        for change in ("state = 'asleep'", "state = 'failed'"):
+            with pytest.raises(Exception, match="CHECK constraint failed"):
+                connection.execute(text(f"UPDATE searches SET {change}"))
+        assert connection.scalars(select(models.searches.c.state)).all() == ["queued"]
