@@ -1,8 +1,10 @@
 """Latency, measured on this machine: the table that a search reads, and the comparison of two finished networks.
 
 Everything is timed in one process, round-robin, and reported by medians, so that another program on the machine
-slows all alike. A table's entry is one block as its slot runs it (norm, block, residual); identity is 0 by
-definition (par-search.md section 4.1). B batch, T tokens, D model width, K candidates.
+slows all alike. With one thread, its own processor time is read: it is the wall time of an idle machine, and what a
+busy one takes away in between does not count (error of the fit with 5 programs on 2 cores: median 3-10% by the wall
+clock, 1% by the thread's). A table's entry is one block as its slot runs it (norm, block, residual); identity is 0 by
+definition (par-search.md section 4.1).
 """
 
 from __future__ import annotations
@@ -69,6 +71,7 @@ def device_description(cpus: float) -> dict[str, str]:
     return {
         "processor": _processor(),
         "threads": str(max(1, int(cpus))),
+        "clock": "processor time" if _clock(max(1, int(cpus))) is time.thread_time else "wall time",
         "dtype": "float32",
         "system": f"{platform.system()} {platform.machine()}",
         "torch": torch.__version__,
@@ -103,7 +106,7 @@ def measure_table(space: SearchSpace, serve: ServeMode, *, threads: int, seed: i
         slots = [single.slots[number] for number in single.slots]
         calls = [partial(slot, x, context) for slot in slots for _ in range(_SLOT_RUNS)]
         calls += [partial(network(path), tokens) for path in paths]
-        times = _round_robin(calls, _ROUNDS)
+        times = _round_robin(calls, _ROUNDS, _clock(threads))
 
     runs = {
         int(number): times[:, index * _SLOT_RUNS : (index + 1) * _SLOT_RUNS].ravel()
@@ -158,7 +161,7 @@ def compare_latency(
     timed = [networks[name].eval(), networks[reference].eval(), copy.deepcopy(networks[reference]).eval()]
     with _inference(threads, seed=0):
         tokens = _tokens(serve)
-        times = _round_robin([partial(network, tokens) for network in timed], rounds)
+        times = _round_robin([partial(network, tokens) for network in timed], rounds, _clock(threads))
     ratio, low, high = _median_interval(times[:, 0] / times[:, 1])
     twin, twin_low, twin_high = _median_interval(times[:, 2] / times[:, 1])
     return PairedLatency(
@@ -201,7 +204,13 @@ def _left_out_errors(sums: NDArray[np.float64], measured: NDArray[np.float64]) -
     return errors
 
 
-def _round_robin(calls: Sequence[Callable[[], object]], rounds: int) -> NDArray[np.float64]:
+def _clock(threads: int) -> Callable[[], float]:
+    """Seconds of this thread on a processor if no other works with it; else, or where that clock ticks, of the wall."""
+    ticks = len({time.thread_time() for _ in range(100)}) < 50  # some systems count it in hundredths of a second
+    return time.perf_counter if threads > 1 or ticks else time.thread_time
+
+
+def _round_robin(calls: Sequence[Callable[[], object]], rounds: int, clock: Callable[[], float]) -> NDArray[np.float64]:
     """Milliseconds of each call in each round, (rounds or fewer, calls), in a new order every round."""
     shuffle = random.Random(0).shuffle  # the same neighbour every time would be the same warm cache every time
     order = list(range(len(calls)))
@@ -219,9 +228,9 @@ def _round_robin(calls: Sequence[Callable[[], object]], rounds: int) -> NDArray[
             shuffle(order)
             row = [0.0] * len(calls)
             for index in order:
-                before = time.perf_counter()
+                before = clock()
                 calls[index]()
-                row[index] = 1e3 * (time.perf_counter() - before)
+                row[index] = 1e3 * (clock() - before)
             if number >= 0:
                 times.append(row)
     finally:

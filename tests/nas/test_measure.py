@@ -1,5 +1,6 @@
 """Measured on real blocks: shapes, additivity of the fit, and pairing. No test judges a speed."""
 
+import itertools
 import time
 
 import numpy as np
@@ -109,6 +110,7 @@ def test_device_description_is_text_with_the_threads_of_the_trial() -> None:
     assert all(isinstance(value, str) and value for value in described.values())
     assert described["threads"] == "2"
     assert device_description(0.25)["threads"] == "1"
+    assert device_description(2)["clock"] == "wall time"
     assert described["torch"] == torch.__version__
 
 
@@ -166,7 +168,7 @@ def test_slow_calls_get_fewer_rounds_but_never_too_few(monkeypatch: pytest.Monke
         calls[0] += 1
         time.sleep(0.001)
 
-    times = measure._round_robin([slow], 50)
+    times = measure._round_robin([slow], 50, time.perf_counter)
     assert times.shape == (5, 1)
     assert calls[0] == 6  # one untimed round is enough to warm up
     assert (times >= 1.0).all()
@@ -174,11 +176,24 @@ def test_slow_calls_get_fewer_rounds_but_never_too_few(monkeypatch: pytest.Monke
 
 def test_every_call_is_timed_once_a_round_in_changing_order() -> None:
     order: list[int] = []
-    times = measure._round_robin([lambda index=index: order.append(index) for index in range(4)], 20)  # type: ignore[misc]
+    times = measure._round_robin([lambda index=index: order.append(index) for index in range(4)], 20, time.perf_counter)  # type: ignore[misc]
     rounds = np.reshape(order, (-1, 4))
     assert times.shape == (20, 4)
     assert (np.sort(rounds, axis=1) == np.arange(4)).all()
     assert len({tuple(row) for row in rounds}) > 1
+
+
+def test_one_thread_is_timed_by_its_processor_time_and_more_by_the_wall(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert measure._clock(2) is time.perf_counter
+    seconds = itertools.count()
+    monkeypatch.setattr(time, "thread_time", lambda: next(seconds) * 1e-7)
+    assert measure._clock(1) is time.thread_time
+
+
+def test_processor_time_that_ticks_too_coarsely_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "thread_time", lambda: 0.01)
+    assert measure._clock(1) is time.perf_counter
+    assert device_description(1)["clock"] == "wall time"
 
 
 def test_interval_of_a_median_narrows_with_more_rounds() -> None:
