@@ -57,7 +57,7 @@ def create_app(settings: Settings) -> Service:
         redoc_url=None,
         openapi_url="/api/v1/openapi.json",
         responses={"default": {"model": errors.Problem, "description": "a problem (RFC 9457)"}},
-        swagger_ui_oauth2_redirect_url=None,
+        generate_unique_id_function=lambda route: route.name,  # short names for generated clients
     )
     app.state.settings = settings
     app.state.engine = engine

@@ -17,9 +17,9 @@ from db.engine import reading
 router = APIRouter(prefix="/api/v1/artifacts", tags=["artifacts"])
 
 
-@router.api_route(
+@router.head("/{artifact_id}", include_in_schema=False)
+@router.get(
     "/{artifact_id}",
-    methods=["GET", "HEAD"],
     response_class=FileResponse,
     responses={206: {"description": "the range asked for"}, 410: {"description": "the file is gone or was changed"}},
 )

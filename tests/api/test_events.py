@@ -155,7 +155,8 @@ def test_too_many_streams_are_refused(settings: Settings) -> None:
     with running(settings.model_copy(update={"max_streams": 1})) as service:
         search_id = service.http.post(ROOT, json=TINY).json()["id"]
         with service.http.stream("GET", f"{ROOT}/{search_id}/events") as answer:
-            next(answer.iter_lines())
+            lines = answer.iter_lines()  # kept: httpx closes the connection with the iterator
+            next(lines)
             refused = httpx.get(f"{service.url}{ROOT}/{search_id}/events", trust_env=False)
         assert (refused.status_code, refused.json()["code"]) == (503, "too-many-streams")
         assert refused.json()["detail"] == "1 event streams are open, the most that are allowed; close one or try later"
