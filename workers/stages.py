@@ -113,7 +113,7 @@ def measure(request: SearchRequest, store: Store, trials: TrialRunner) -> Inputs
     Raises:
         DataError: the text is too short, or not the one that the request names.
         Infeasible: no architecture meets the budget.
-        InvalidInput: unknown dataset or table, or a parent that the space cannot build.
+        InvalidInput: unknown dataset or table, or more resources than there are.
     """
     trials.check(request.resources)
     text = store.text(request.task.dataset, request.task.dataset_fingerprint)
@@ -126,9 +126,6 @@ def measure(request: SearchRequest, store: Store, trials: TrialRunner) -> Inputs
     split(text, request.task.train_length, request.method.batch_size)
     dataset = store.folder / "dataset.txt"
     _write_once(dataset, text)
-    if request.retrain.baselines:
-        interleaved(request.space)
-
     device = trials.call(request.resources, device_description, request.resources.cpus)
     key = table_key(request, device)
     if request.latency_table is not None:
@@ -317,7 +314,8 @@ def _keep(role: str, architecture: Architecture, inputs: Inputs, store: Store, k
 
 def infer_rule(derived: Sequence[Derived], store: Store) -> dict[str, Any]:
     """The rule line over the seeds' architectures, with its evidence."""
-    statement = dataclasses.asdict(rules.describe([each.architecture for each in derived if each.role == "budget"]))
+    found = rules.describe([each.architecture for each in derived if each.role == "budget"])
+    statement: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(found)))  # lists, as a reader of JSON gets
     store.rule(statement)
     return statement
 

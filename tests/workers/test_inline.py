@@ -1,0 +1,240 @@
+"""A whole search without server, Ray or database: what it leaves, and that it can be stopped anywhere."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nas.config import SearchRequest
+from nas.errors import DataError, Infeasible, InvalidInput, SearchFailed
+from tests import tiny
+from workers.inline import run_local
+from workers.trainable import file_sha256
+
+Events = list[tuple[str, dict[str, Any]]]
+
+
+def lively(**overrides: Any) -> SearchRequest:
+    """A tiny request whose alpha moves beyond chance: many large alpha steps."""
+    method = {"n_steps": 40, "warmup_share": 0.2, "alpha_share": 0.5, "alpha_lr": 0.3, "checkpoint_every": 10}
+    base: dict[str, Any] = {
+        "task": {"dataset": "letters", "train_length": 16, "serve": [{"batch": 2, "query_length": 16}]},
+        "method": {**method, **overrides.pop("method", {})},
+    }
+    return tiny.request(**{**base, **overrides})
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    path = tmp_path_factory.mktemp("data") / "letters.txt"
+    path.write_bytes(tiny.text())
+    return {"letters": path}
+
+
+@pytest.fixture(scope="module")
+def request_() -> SearchRequest:
+    return lively(trials={"n_seeds": 2}, budget={"latency": {"ratio_to_parent": 1.0}})
+
+
+@pytest.fixture(scope="module")
+def finished(
+    tmp_path_factory: pytest.TempPathFactory, files: dict[str, Path], request_: SearchRequest
+) -> tuple[Path, dict[str, Any], Events]:
+    """One undisturbed run: its folder, result and events."""
+    folder = tmp_path_factory.mktemp("searches") / "undisturbed"
+    events: Events = []
+    table = tiny.table(request_.space)
+    result = run_local(request_, folder, files, lambda kind, data: events.append((kind, data)), table)
+    return folder, result, events
+
+
+def reported(events: Events) -> list[tuple[str, int]]:
+    return [(data["trial"], data["record"]["step"]) for kind, data in events if kind == "reports"]
+
+
+def test_the_result_file_holds_the_result_with_all_its_parts(
+    finished: tuple[Path, dict[str, Any], Events],
+) -> None:
+    folder, result, _ = finished
+    assert json.loads((folder / "result.json").read_text()) == result
+    assert set(result) == {
+        "search", "probabilities", "architectures", "derived", "parent", "rule", "quality", "latency", "export",
+        "seconds",
+    }  # fmt: skip
+    assert set(result["seconds"]) == {"measuring", "searching", "deriving", "retraining", "exporting", "total"}
+    assert [each["role"] for each in result["architectures"]] == ["argmax", "budget", "argmax", "budget", "parent"]
+    assert result["derived"] in result["architectures"]
+    assert result["derived"]["predicted_ms"] <= result["parent"]["predicted_ms"]
+    assert result["parent"]["string"] == "AF"
+    assert result["rule"]["statement"].startswith("1 search, 2 seeds: not confirmed")
+    assert result["quality"]["verdict"] in ("better", "worse", "cannot tell")
+    assert result["latency"]["ratio"] > 0
+
+
+def test_the_export_is_checked_and_its_hash_is_in_the_result(finished: tuple[Path, dict[str, Any], Events]) -> None:
+    folder, result, _ = finished
+    archive = folder / result["export"]["file"]
+    assert file_sha256(archive) == result["export"]["sha256"]
+    assert result["export"]["logits_max_abs_difference"] <= 1e-5
+    with zipfile.ZipFile(archive) as opened:
+        assert "model.py" in opened.namelist()
+        assert json.loads(opened.read("request.json"))["latency_table"] == result["search"]["latency_table"]
+
+
+def test_stages_and_steps_are_told_in_order(finished: tuple[Path, dict[str, Any], Events]) -> None:
+    _, _, events = finished
+    stages = [data["stage"] for kind, data in events if kind == "stage"]
+    assert stages == ["measuring", "searching", "deriving", "retraining", "exporting"]
+    steps = [step for trial, step in reported(events) if trial == "search-0-0"]
+    assert steps[0] == 0
+    assert steps[-1] == 40
+    assert steps == sorted(set(steps))
+
+
+def test_a_finished_folder_answers_at_once(
+    finished: tuple[Path, dict[str, Any], Events], files: dict[str, Path], request_: SearchRequest
+) -> None:
+    folder, result, _ = finished
+    events: Events = []
+    again = run_local(
+        request_, folder, files, lambda kind, data: events.append((kind, data)), tiny.table(request_.space)
+    )
+    assert again == result
+    assert [kind for kind, _ in events] == ["result"]
+
+
+@pytest.mark.parametrize("n_reports", [4, 27, 47], ids=lambda n: f"after {n} reports")
+def test_a_search_stopped_anywhere_goes_on_to_the_same_bits(
+    n_reports: int,
+    finished: tuple[Path, dict[str, Any], Events],
+    files: dict[str, Path],
+    request_: SearchRequest,
+    tmp_path: Path,
+) -> None:
+    undisturbed_folder, undisturbed, told = finished
+    events: Events = []
+
+    def interrupt(kind: str, data: dict[str, Any]) -> None:
+        events.append((kind, data))
+        if kind == "reports" and len(reported(events)) == n_reports:
+            raise KeyboardInterrupt
+
+    table = tiny.table(request_.space)
+    folder = tmp_path / "stopped"
+    with pytest.raises(KeyboardInterrupt):
+        run_local(request_, folder, files, interrupt, table)
+    result = run_local(request_, folder, files, lambda kind, data: events.append((kind, data)), table)
+    assert result["probabilities"] == undisturbed["probabilities"]
+    assert result["architectures"] == undisturbed["architectures"]
+    assert result["quality"] == undisturbed["quality"]
+    weights = [file_sha256(each / "export" / "model.safetensors") for each in (folder, undisturbed_folder)]
+    assert weights[0] == weights[1]
+    assert sorted(reported(events)) == sorted(reported(told))  # nothing lost, nothing told twice
+
+
+def test_of_several_samples_the_best_one_is_derived(files: dict[str, Path], tmp_path: Path) -> None:
+    request = lively(
+        ranges=[{"pointer": "/method/lr", "low": 1e-4, "high": 1e-2, "log": True}],
+        trials={"n_seeds": 1, "n_samples": 5},
+    )
+    events: Events = []
+    folder = tmp_path / "samples"
+    result = run_local(
+        request, folder, files, lambda kind, data: events.append((kind, data)), tiny.table(request.space)
+    )
+    last = {
+        data["trial"]: data["record"]["val_loss_argmax"]
+        for kind, data in events
+        if kind == "reports" and data["record"]["last"] and data["trial"].startswith("search")
+    }
+    assert len(last) == 5
+    best = result["search"]["sample"]
+    assert last[f"search-{best}-0"] == min(last.values())
+    assert 1e-4 <= result["search"]["values"]["/method/lr"] <= 1e-2
+
+
+def test_without_a_table_one_is_measured_before_any_trial(files: dict[str, Path], tmp_path: Path) -> None:
+    events: Events = []
+    request = lively(retrain={"n_steps": 2, "n_seeds": 1, "baselines": []})
+    result = run_local(request, tmp_path / "measured", files, lambda kind, data: events.append((kind, data)))
+    kinds = [kind for kind, _ in events]
+    assert kinds.index("latency_table") < kinds.index("trial")
+    assert result["search"]["device"]["threads"] == "1"
+    assert result["parent"] is None  # no baseline was asked for
+    assert result["quality"] is None
+
+
+def test_a_folder_of_another_search_is_refused(files: dict[str, Path], tmp_path: Path) -> None:
+    request = lively()
+    (tmp_path / "request.json").write_text(lively(name="other").model_dump_json())
+    with pytest.raises(InvalidInput, match=r"holds another search; give a folder of its own"):
+        run_local(request, tmp_path, files, lambda kind, data: None)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "error", "message"),
+    [
+        ({"task": {"dataset": "nowhere"}}, InvalidInput, r"unknown dataset 'nowhere'; known: "),
+        ({"task": {"dataset": "short"}}, DataError, r"the text has 30 bytes; batches of 4 windows .* need at least"),
+        ({"task": {"dataset": "binary"}}, DataError, r"the file is binary: NUL byte at offset 1"),
+        (
+            {"task": {"dataset": "letters", "dataset_fingerprint": "0" * 64}},
+            DataError,
+            r"dataset 'letters' has fingerprint [0-9a-f]{12}; the request names 0{12}",
+        ),
+        (
+            {"budget": {"latency": {"ms": 0.5}}},
+            Infeasible,
+            r"no architecture runs within 0\.5 ms; the fastest takes 1 ms",
+        ),
+        ({"latency_table": "unheard-of"}, InvalidInput, r"unknown latency table 'unheard-of'"),
+        ({"resources": {"cpus": 1000}}, InvalidInput, r"a trial needs 1000 CPUs and 0 GPUs; this machine has"),
+    ],
+)
+def test_what_cannot_end_well_is_refused_before_any_training(
+    overrides: dict[str, Any], error: type[Exception], message: str, files: dict[str, Path], tmp_path: Path
+) -> None:
+    short, binary = tmp_path / "short.txt", tmp_path / "binary.txt"
+    short.write_bytes(b"thirty letters are not enough.")
+    binary.write_bytes(b"a\0b" * 1000)
+    task = {"dataset": "letters", "train_length": 16, "serve": [{"batch": 2, "query_length": 16}]}
+    request = lively(**{**overrides, "task": {**task, **overrides.get("task", {})}})
+    table = None if "latency_table" in overrides else tiny.table(request.space)
+    events: Events = []
+    with pytest.raises(error, match=message):
+        run_local(
+            request,
+            tmp_path / "search",
+            {**files, "short": short, "binary": binary},
+            lambda kind, data: events.append((kind, data)),
+            table,
+        )
+    assert "trial" not in [kind for kind, _ in events]
+
+
+def test_a_search_in_which_nothing_moved_fails_with_the_reason(files: dict[str, Path], tmp_path: Path) -> None:
+    request = lively(method={"random_signs": True}, space={"candidates": ["attention", "ffn"]})
+    with pytest.raises(SearchFailed, match=r"seed 0: no slot's alpha moved beyond chance"):
+        run_local(request, tmp_path / "flat", files, lambda kind, data: None, tiny.table(request.space))
+
+
+def test_a_search_too_short_to_update_alpha_says_so(files: dict[str, Path], tmp_path: Path) -> None:
+    request = lively(method={"n_steps": 2, "warmup_share": 0.9})
+    with pytest.raises(SearchFailed, match=r"alpha was never updated; give the search more steps"):
+        run_local(request, tmp_path / "brief", files, lambda kind, data: None, tiny.table(request.space))
+
+
+def test_a_failing_trial_fails_the_search_with_its_name(files: dict[str, Path], tmp_path: Path) -> None:
+    folder = tmp_path / "tampered"
+
+    def tamper(kind: str, data: dict[str, Any]) -> None:
+        if kind == "trial" and data["state"] == "running":
+            (folder / "dataset.txt").write_text("another text")
+
+    request = lively()
+    with pytest.raises(SearchFailed, match=r"trial search-0-0 failed: the text of dataset 'letters' has changed since"):
+        run_local(request, folder, files, tamper, tiny.table(request.space))
