@@ -1,8 +1,8 @@
 """Runs the service: the api in this process, and for `serve` the migration and the dispatcher as child processes.
 
 This process alone holds the port and the token. The dispatcher leads a process session of its own, so that Ctrl-C in
-a terminal reaches only this process, which then asks the dispatcher to stop and waits for it; and it reads a pipe
-whose other end is ours, so that it stops too when this process is killed without a chance to ask.
+a terminal reaches only this process, which then asks the dispatcher to stop and waits for it. If this process is
+killed without a chance to ask, the dispatcher notices that its parent is gone.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from api.version import installed
 
 STOP_PATIENCE_S = 60.0  # running searches stop at a checkpoint, and Ray is ended, within this
 RESTART_S = (1.0, 2.0, 5.0, 10.0, 30.0)
+_SECRET = ("BLOCKWRIGHT_TOKEN", "BLOCKWRIGHT_TOKEN_FILE")
 log = logging.getLogger("blockwright.api")
 
 
@@ -57,25 +58,14 @@ def serve(settings: Settings) -> int:
     return 0
 
 
-def environment(settings: Settings, *, into_this_process: bool = False) -> dict[str, str]:
+def environment(settings: Settings) -> dict[str, str]:
     """What a child gets: where the data lies, and no token."""
-    inherited = os.environ if into_this_process else dict(os.environ)
-    for name in ("BLOCKWRIGHT_TOKEN", "BLOCKWRIGHT_TOKEN_FILE"):
-        inherited.pop(name, None)
-    inherited["BLOCKWRIGHT_DATA_DIR"] = str(settings.data_dir)
-    inherited["BLOCKWRIGHT_DATABASE_URL"] = settings.database_url
-    return dict(inherited)
-
-
-def stop_at_end_of_input() -> None:
-    """Send this process SIGTERM once standard input ends: the parent has gone."""
-
-    def wait() -> None:
-        while os.read(0, 4096):
-            pass
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    threading.Thread(target=wait, name="parent", daemon=True).start()
+    kept = {name: value for name, value in os.environ.items() if name not in _SECRET}
+    return {
+        **kept,
+        "BLOCKWRIGHT_DATA_DIR": str(settings.data_dir),
+        "BLOCKWRIGHT_DATABASE_URL": settings.database_url,
+    }
 
 
 def url_of(host: str, port: int) -> str:
@@ -202,8 +192,8 @@ class _Dispatcher:
                 signal.signal(number, handler)
 
     def _start(self) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "api.cli", "dispatch", "--end-with-input"]
-        return subprocess.Popen(command, env=self._env, stdin=subprocess.PIPE, start_new_session=True)
+        command = [sys.executable, "-m", "api.cli", "dispatch", "--with-parent"]
+        return subprocess.Popen(command, env=self._env, stdin=subprocess.DEVNULL, start_new_session=True)
 
     def _watch(self) -> None:
         waits = iter(RESTART_S)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -40,17 +41,20 @@ def api(host: Host = None, port: Port = None, data_dir: DataDir = None) -> None:
 
 def dispatch(
     data_dir: DataDir = None,
-    end_with_input: Annotated[bool, typer.Option("--end-with-input", hidden=True)] = False,
+    with_parent: Annotated[bool, typer.Option("--with-parent", help="Stop when the parent process is gone.")] = False,
 ) -> None:
     """Run the dispatcher alone: it claims queued searches and starts a runner for each."""
-    from api.serving import environment, stop_at_end_of_input
+    from api.serving import environment
     from workers import dispatcher
     from workers.settings import Settings as WorkerSettings
 
-    environment(read_settings(data_dir), into_this_process=True)
-    if end_with_input:
-        stop_at_end_of_input()
-    raise typer.Exit(dispatcher.main(WorkerSettings()))
+    kept = environment(read_settings(data_dir))
+    os.environ.clear()  # the token stays with the api: runners and trials inherit from here
+    os.environ.update(kept)
+    try:
+        dispatcher.run(WorkerSettings(), with_parent=with_parent)
+    except dispatcher.DispatcherError as error:
+        raise Refused(str(error)) from None
 
 
 def migrate(data_dir: DataDir = None) -> None:

@@ -23,7 +23,7 @@ router = APIRouter(prefix="/api/v1/artifacts", tags=["artifacts"])
     response_class=FileResponse,
     responses={206: {"description": "the range asked for"}, 410: {"description": "the file is gone or was changed"}},
 )
-def download(artifact_id: ArtifactId, request: Request, engine: Database, data_dir: DataDir) -> Response:
+def download_artifact(artifact_id: ArtifactId, request: Request, engine: Database, data_dir: DataDir) -> Response:
     """The file, as an attachment; Range works, and the ETag is its sha256."""
     with reading(engine) as connection:
         artifact = artifacts.get(connection, artifact_id)

@@ -38,7 +38,7 @@ BATCH = 100  # events read at once: bounds the memory of a replay
         204: {"description": "the search has ended, and nothing lies beyond the number asked from"},
     },
 )
-async def stream(
+async def follow_events(
     search_id: SearchId,
     engine: Database,
     streams: Streams,

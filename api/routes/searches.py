@@ -50,7 +50,9 @@ class UnknownDataset(InvalidInput):
     response_model=schemas.Search,
     openapi_extra={"requestBody": {"content": {"application/json": {"example": REQUEST}}}},
 )
-def submit(body: SearchRequest, request: Request, engine: Database, idempotency_key: IdempotencyKey = None) -> Response:
+def submit_search(
+    body: SearchRequest, request: Request, engine: Database, idempotency_key: IdempotencyKey = None
+) -> Response:
     """Queue a search. The answer stands only once the database has it for good."""
     created = create(engine, body, idempotency_key)
     answer = tagged(request, views.search(created.search))
@@ -111,14 +113,14 @@ def list_searches(
 
 
 @router.get("/{search_id}", response_model=schemas.Search)
-def get(search_id: SearchId, request: Request, engine: Database) -> Response:
+def get_search(search_id: SearchId, request: Request, engine: Database) -> Response:
     """One search, with its stage, progress and estimate of time left."""
     with reading(engine) as connection:
         return tagged(request, views.search(searches.get(connection, search_id)))
 
 
 @router.post("/{search_id}/cancel", response_model=schemas.Search)
-def cancel(search_id: SearchId, request: Request, engine: Database) -> Response:
+def cancel_search(search_id: SearchId, request: Request, engine: Database) -> Response:
     """A queued search is cancelled at once; a running one as soon as its runner has stopped. Idempotent."""
     with transaction(engine) as connection:
         changed = searches.cancel(connection, search_id)
@@ -126,7 +128,7 @@ def cancel(search_id: SearchId, request: Request, engine: Database) -> Response:
 
 
 @router.post("/{search_id}/resume", response_model=schemas.Search)
-def resume(search_id: SearchId, request: Request, engine: Database) -> Response:
+def resume_search(search_id: SearchId, request: Request, engine: Database) -> Response:
     """Queue a failed or cancelled search again; it goes on from its checkpoints. Idempotent."""
     with transaction(engine) as connection:
         changed = searches.resume(connection, search_id)
@@ -134,7 +136,7 @@ def resume(search_id: SearchId, request: Request, engine: Database) -> Response:
 
 
 @router.delete("/{search_id}", status_code=204, response_model=None)
-def delete(search_id: SearchId, engine: Database, data_dir: DataDir) -> Response:
+def delete_search(search_id: SearchId, engine: Database, data_dir: DataDir) -> Response:
     """Forget a finished search, its rows and its files; a running one is cancelled first."""
     with transaction(engine) as connection:
         searches.delete(connection, search_id)
@@ -223,7 +225,7 @@ def list_artifacts(search_id: SearchId, request: Request, engine: Database) -> R
 
 
 @router.get("/{search_id}/report", response_model=schemas.Result)
-def result(search_id: SearchId, request: Request, engine: Database) -> Response:
+def get_result(search_id: SearchId, request: Request, engine: Database) -> Response:
     """What the search found: the content of result.json."""
     with reading(engine) as connection:
         search = searches.get(connection, search_id)

@@ -25,7 +25,7 @@ def list_tables(
 
 
 @router.get("/{table_id}", response_model=schemas.LatencyTable)
-def get(table_id: TableId, request: Request, engine: Database) -> Response:
+def get_table(table_id: TableId, request: Request, engine: Database) -> Response:
     """One table, whole; its id in a request's `latency_table` makes a search use it."""
     with reading(engine) as connection:
         stored = latency_tables.get(connection, table_id)
