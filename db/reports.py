@@ -184,11 +184,11 @@ def insert(connection: Connection, lease: Lease, new: Sequence[NewReport]) -> In
 
 def _stored(connection: Connection, new: Sequence[NewReport]) -> dict[tuple[str, int], Mapping[str, Any]]:
     """The rows that are there already for these steps."""
-    places = sorted({(report.trial_id, report.record.step) for report in new})
     found: dict[tuple[str, int], Mapping[str, Any]] = {}
-    for start in range(0, len(places), 200):  # a statement takes a limited number of parameters
-        chosen = tuple_(reports.c.trial_id, reports.c.step).in_(places[start : start + 200])
-        for row in connection.execute(select(reports).where(chosen)):
+    for trial_id in {report.trial_id for report in new}:
+        steps = [report.record.step for report in new if report.trial_id == trial_id]
+        chosen = (reports.c.trial_id == trial_id, reports.c.step.between(min(steps), max(steps)))
+        for row in connection.execute(select(reports).where(*chosen)):
             found[row.trial_id, row.step] = dict(row._mapping)
     return found
 

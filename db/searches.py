@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, case, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, case, func, insert, select, update
 from sqlalchemy import delete as delete_from
 
 from db import clock, events, paging
@@ -200,7 +200,7 @@ def get(connection: Connection, search_id: str) -> Search:
     Raises:
         NotFound: no such search.
     """
-    row = connection.execute(_select().where(searches.c.id == search_id)).one_or_none()
+    row = connection.execute(_SELECT_ONE, {"search_id": search_id}).one_or_none()
     if row is None:
         raise NotFound(f"no search {search_id!r}")
     return _search(row)
@@ -212,13 +212,14 @@ def _of_trials(column: ColumnElement[int]) -> ColumnElement[int]:
     return total.correlate(searches).scalar_subquery()
 
 
-def _select() -> Select[Any]:
-    return select(
-        searches,
-        _of_trials(trials.c.step).label("trials_step"),
-        _of_trials(trials.c.n_steps).label("trials_n_steps"),
-        clock.now().label("now"),
-    )
+# Built once: putting the statement together costs more than running it.
+_SELECT: Select[Any] = select(
+    searches,
+    _of_trials(trials.c.step).label("trials_step"),
+    _of_trials(trials.c.n_steps).label("trials_n_steps"),
+    clock.now().label("now"),
+)
+_SELECT_ONE = _SELECT.where(searches.c.id == bindparam("search_id"))
 
 
 def _search(row: Row[Any]) -> Search:
@@ -273,7 +274,7 @@ def list(
         InvalidCursor: the cursor was not handed out by this function.
     """
     limit = paging.clamp(limit)
-    statement = _select().order_by(searches.c.id.desc()).limit(limit + 1)
+    statement = _SELECT.order_by(searches.c.id.desc()).limit(limit + 1)
     if state is not None:
         statement = statement.where(searches.c.state == state)
     if dataset is not None:
