@@ -29,6 +29,9 @@ _STARTED = "Ray runtime started."
 _PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "VIRTUAL_ENV")
 
 
+_children: dict[int, subprocess.Popen[bytes]] = {}  # heads started by this process, which has to wait for them
+
+
 class ClusterError(RuntimeError):
     """Ray could not be started or reached; one line that a person can act on."""
 
@@ -87,14 +90,15 @@ def start(settings: Settings) -> Cluster:
             start_new_session=True,
             cwd=folder,
         )
+    _children[head.pid] = head
     cluster = Cluster(f"127.0.0.1:{port}", processes.identify(head.pid), temp_dir, str(token_file))
-    _write(folder / "ray.json", cluster)  # before it is ready: if we die now, the next one finds and ends it
+    write(folder, cluster)  # before it is ready: if we die now, the next one finds and ends it
     deadline = time.monotonic() + START_TIMEOUT_S
     while _STARTED not in log.read_text(errors="replace"):
         if head.poll() is not None or time.monotonic() > deadline:
             lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
             stop(cluster, folder)
-            raise ClusterError(f"ray did not start within {START_TIMEOUT_S} s: {lines[-1] if lines else 'no output'}")
+            raise ClusterError(f"ray did not start: {lines[-1] if lines else 'it wrote nothing'} (see {log})")
         time.sleep(0.1)
     return cluster
 
@@ -112,10 +116,20 @@ def find(data_dir: Path) -> Cluster | None:
     return None
 
 
+def write(data_dir: Path, cluster: Cluster) -> None:
+    """Note the head in the data folder, atomically."""
+    part = data_dir / f".ray.json.{os.getpid()}"
+    part.write_text(json.dumps(asdict(cluster)))
+    part.replace(data_dir / "ray.json")
+
+
 def stop(cluster: Cluster, data_dir: Path) -> None:
     """End the head by pid and remove its session files. Never `ray stop`: that ends other people's Ray too."""
-    # On SIGTERM the raylet drains for up to 30 s while a driver is connected; nobody waits for that here.
-    processes.end_session(cluster.process, patience_s=5)
+    # On SIGTERM the raylet drains for up to 30 s; whatever ran has been stopped, so nobody waits for that here.
+    processes.end_session(cluster.process, patience_s=2)
+    child = _children.pop(cluster.process.pid, None)
+    if child is not None:
+        child.wait()
     shutil.rmtree(cluster.temp_dir, ignore_errors=True)
     (data_dir / "ray.json").unlink(missing_ok=True)
 
@@ -172,9 +186,3 @@ def _free_port() -> int:
             port: int = probe.getsockname()[1]
         if not 10002 <= port <= 19999:
             return port
-
-
-def _write(path: Path, cluster: Cluster) -> None:
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    part.write_text(json.dumps(asdict(cluster)))
-    part.replace(path)

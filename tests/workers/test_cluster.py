@@ -1,0 +1,67 @@
+"""The local Ray: only on loopback, only with its token, and adopted rather than started twice."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import psutil
+import pytest
+
+from workers import cluster, processes
+from workers.cluster import Cluster, ClusterError
+from workers.settings import Settings
+
+
+@pytest.mark.ray
+def test_nothing_of_ray_listens_beyond_loopback(ray_cluster: Cluster) -> None:
+    listening = [
+        (psutil.Process(pid).name(), connection.laddr.ip)
+        for pid in processes.members(ray_cluster.process.pid)
+        for connection in psutil.Process(pid).net_connections()
+        if connection.status == psutil.CONN_LISTEN
+    ]
+    assert len(listening) >= 3  # control service, raylet and its agent at least
+    assert {ip for _, ip in listening} <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}, listening
+
+
+@pytest.mark.ray
+def test_a_live_head_is_adopted(ray_cluster: Cluster) -> None:
+    data_dir = Path(ray_cluster.token_file).parent
+    assert cluster.start(Settings(data_dir=data_dir)) == ray_cluster
+
+
+@pytest.mark.ray
+def test_the_token_is_for_its_owner_alone(ray_cluster: Cluster) -> None:
+    token_file = Path(ray_cluster.token_file)
+    assert stat.S_IMODE(token_file.stat().st_mode) == 0o600
+    assert len(token_file.read_text()) == 64
+
+
+def test_the_environment_of_trials_carries_no_secret_of_the_service() -> None:
+    base = {"PATH": "/bin", "BLOCKWRIGHT_DATABASE_URL": "secret", "BLOCKWRIGHT_TOKEN": "secret", "AWS_KEY": "secret"}
+    environment = cluster.environment(base, "/token", "/tmp/bw")
+    assert environment["PATH"] == "/bin"
+    assert environment["RAY_AUTH_MODE"] == "token"
+    assert environment["RAY_AUTH_TOKEN_PATH"] == "/token"
+    assert environment["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] == "0"
+    assert "secret" not in environment.values()
+
+
+def test_leavings_of_a_dead_head_are_removed(tmp_path: Path) -> None:
+    session = tmp_path / "session"
+    session.mkdir()
+    process = processes.ProcessId(2**22 + 1, 0.0)  # above the largest pid there can be
+    dead = Cluster("127.0.0.1:1", process, str(session), str(tmp_path / "ray.token"))
+    cluster.write(tmp_path, dead)
+    assert cluster.find(tmp_path) is None
+    assert not session.exists()
+    assert not (tmp_path / "ray.json").exists()
+
+
+def test_a_head_that_does_not_start_says_why(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path, ray_temp_dir=tmp_path / ("long" * 30))
+    settings.ray_temp_dir.mkdir()
+    with pytest.raises(ClusterError, match=r"ray did not start: .*ray\.log\)"):
+        cluster.start(settings)
+    assert not (tmp_path / "ray.json").exists()
