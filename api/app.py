@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 
 from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from api import errors
+from api.document import corrected
 from api.follow import Follower
 from api.gate import Gate
 from api.routes import artifacts, catalog, events, health, searches, tables
@@ -23,6 +25,11 @@ class Service(FastAPI):
 
     def build_middleware_stack(self) -> ASGIApp:
         return Gate(super().build_middleware_stack(), self.state.settings)
+
+    def openapi(self) -> dict[str, Any]:
+        if self.openapi_schema is None:
+            self.openapi_schema = corrected(super().openapi())
+        return self.openapi_schema
 
 
 def create_app(settings: Settings) -> Service:

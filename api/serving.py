@@ -26,7 +26,7 @@ from api.commands.refuse import Refused
 from api.settings import Settings
 from api.version import installed
 
-STOP_PATIENCE_S = 60.0  # running searches stop at a checkpoint, and Ray is ended, within this
+STOP_PATIENCE_S = 45.0  # running searches stop at a checkpoint, and Ray is ended, within this
 RESTART_S = (1.0, 2.0, 5.0, 10.0, 30.0)
 _SECRET = ("BLOCKWRIGHT_TOKEN", "BLOCKWRIGHT_TOKEN_FILE")
 log = logging.getLogger("blockwright.api")

@@ -158,7 +158,7 @@ def _figures(found: Mapping[str, Any]) -> Table:
             "test quality",
             f"{quality['derived_bits_per_byte']:.3f} bits per byte, parent {quality['parent_bits_per_byte']:.3f}: "
             f"{quality['difference']:+.3f} ({quality['low']:+.3f} to {quality['high']:+.3f}, 95%; "
-            f"{quality['n_windows']} windows, {quality['n_seeds']} seeds)",
+            f"{quality['n_windows']} windows, {_count(quality['n_seeds'], 'seed')})",
         )
         table.add_row("verdict", Text(quality["verdict"] + _VERDICTS[quality["verdict"]], style="bold"))
     if latency is not None:
@@ -175,6 +175,10 @@ def _figures(found: Mapping[str, Any]) -> Table:
     return table
 
 
+def _count(number: int, name: str) -> str:
+    return f"{number} {name}" if number == 1 else f"{number} {name}s"
+
+
 _VERDICTS = {
     "better": " than the parent on test",
     "worse": " than the parent on test",
@@ -188,4 +192,10 @@ def print_result(
     console: Console | None = None,
 ) -> None:
     """Print a finished result.json; see `result`."""
-    (console or Console(highlight=False)).print(result(found, candidates))
+    (console or terminal()).print(result(found, candidates))
+
+
+def terminal() -> Console:
+    """The console that everything is printed on: as wide as the terminal, and wide enough where there is none."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=max(console.width, 140))

@@ -26,7 +26,7 @@ PLAIN_S = 10.0  # between two lines where the output is no terminal
 class _Trial:
     kind: str
     seed: str
-    first_step: int | None = None  # seen: what went before was not done in this run
+    base: int = 0  # step at which this run of the search found it: what went before took none of its time
     step: int = 0
     row: dict[str, Any] = field(default_factory=dict)  # newest report
     probabilities: list[list[float | None]] | None = None
@@ -50,6 +50,7 @@ class Picture:
         self._labels = [candidate["label"] for candidate in request["space"]["candidates"]]
         self._trials: dict[str, _Trial] = {}
         self._started: float | None = None
+        self._newest = 0.0  # time of the newest event; a replay goes through the past faster than it happened
 
     def tell(self, kind: str, data: Mapping[str, Any], at: float | None = None) -> None:
         """Take one event in.
@@ -59,8 +60,11 @@ class Picture:
             data: its data; `reports` with the rows themselves.
             at: when it happened, seconds since 1970; None: now.
         """
-        if kind in ("started", "stage") and self._started is None:
-            self._started = at if at is not None else self._now()
+        self._newest = at if at is not None else self._now()
+        if kind == "started" or (kind == "stage" and self._started is None):
+            self._started = self._newest
+            for trial in self._trials.values():
+                trial.base = trial.step
         if kind == "stage":
             self.stage = data["stage"]
         elif kind == "warning":
@@ -96,8 +100,8 @@ class Picture:
         if self._started is None:
             return None
         done, planned = self.progress()
-        before = sum(trial.first_step or 0 for trial in self._trials.values())
-        elapsed = self._now() - self._started
+        before = sum(trial.base for trial in self._trials.values())
+        elapsed = self._newest - self._started
         return elapsed * (planned - done) / (done - before) if done > before and elapsed > 1 else None
 
     def line(self) -> str:
@@ -130,8 +134,8 @@ class Picture:
         return Group(*parts)
 
     def _report(self, trial: _Trial, row: Mapping[str, Any]) -> None:
-        if trial.first_step is None:
-            trial.first_step = row["step"]
+        if not trial.row:
+            trial.base = row["step"]
         trial.step = max(trial.step, row["step"])
         trial.row = dict(row)
         if row.get("probabilities"):

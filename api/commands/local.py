@@ -35,8 +35,6 @@ def search(
         raise Refused(
             f"`search` runs in this process, which --local says; a service takes `blockwright submit {request}`"
         )
-    from rich.console import Console
-
     from api import show
     from api.watching import Display, Picture
     from nas.config import SearchRequest
@@ -48,7 +46,7 @@ def search(
     given = LatencyTable.model_validate(read_json(table)) if table else None
     name = hashlib.sha256(parsed.model_dump_json().encode()).hexdigest()[:12]
     folder = out or settings(data_dir).data_dir / "searches" / f"local-{name}"
-    console = Console(highlight=False)
+    console = show.terminal()
     console.print(f"results go to {folder}", markup=False, soft_wrap=True)
     written_out = parsed.model_dump(mode="json")
     try:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -64,7 +63,7 @@ def list_searches(
         _print_json(found)
         return
     if not found:
-        _console().print("there is no search; submit one with `blockwright submit FILE`")
+        drawing.terminal().print("there is no search; submit one with `blockwright submit FILE`")
         return
     table = Table(box=None, padding=(0, 1))
     for name in ("id", "name", "state", "stage", "share", "created"):
@@ -73,7 +72,7 @@ def list_searches(
         share = f"{each['progress']['share']:.0%}"
         state_text = Text(_state(each), style=_STATE_STYLES.get(each["state"], ""))
         table.add_row(each["id"], Text(each["name"]), state_text, each["stage"] or "", share, each["created_at"][:19])
-    _console().print(table)
+    drawing.terminal().print(table)
 
 
 def show(search_id: SearchId = None, as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
@@ -83,7 +82,7 @@ def show(search_id: SearchId = None, as_json: AsJson = False, url: Url = None, d
         if as_json:
             _print_json(found)
             return
-        console = _console()
+        console = drawing.terminal()
         console.print(_headline(found))
         if found["result"] is not None:
             drawing.print_result(found["result"], found["request"]["space"]["candidates"], console)
@@ -101,13 +100,13 @@ def show(search_id: SearchId = None, as_json: AsJson = False, url: Url = None, d
 def cancel(search_id: SearchId = None, url: Url = None, data_dir: DataDir = None) -> None:
     """Cancel a search; what it has done so far is kept, and `resume` takes it up."""
     with connect(url, data_dir) as client:
-        _console().print(_headline(client.cancel(chosen(client, search_id))))
+        drawing.terminal().print(_headline(client.cancel(chosen(client, search_id))))
 
 
 def resume(search_id: SearchId = None, url: Url = None, data_dir: DataDir = None) -> None:
     """Queue a failed or cancelled search again; it goes on from its checkpoints."""
     with connect(url, data_dir) as client:
-        _console().print(_headline(client.resume(chosen(client, search_id))))
+        drawing.terminal().print(_headline(client.resume(chosen(client, search_id))))
 
 
 def delete(
@@ -116,7 +115,7 @@ def delete(
     """Delete a finished search with all its files."""
     with connect(url, data_dir) as client:
         client.delete(search_id)
-    _console().print(f"deleted {search_id}")
+    drawing.terminal().print(f"deleted {search_id}")
 
 
 def download(
@@ -137,7 +136,7 @@ def download(
 
 def _watch(client: Client, search_id: str) -> int:
     """Exit status: 0 when the search has succeeded, else 1."""
-    console = _console()
+    console = drawing.terminal()
     search = client.get(search_id)
     console.print(_headline(search))
     try:
@@ -171,7 +170,3 @@ def _state(search: dict[str, Any]) -> str:
 
 def _print_json(value: Any) -> None:
     print(json.dumps(value, indent=1))
-
-
-def _console() -> Console:
-    return Console(highlight=False, soft_wrap=False)

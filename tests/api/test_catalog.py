@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from api.examples import PRESETS, REQUEST
+from db import datasets, latency_tables, searches
+from db.engine import transaction
+from nas import catalog
+from nas.config import SearchRequest
+from tests.api.running import Claimed, Running
+
+TABLE: dict[str, Any] = {
+    "format_version": 1,
+    "device": {"processor": "test"},
+    "serve": {"mode": "prefill", "batch": 1, "query_length": 16, "memory_length": 0},
+    "entries": {},
+    "offset_ms": 0.5,
+    "scale": 1.0,
+    "error_median": 0.01,
+    "error_p95": 0.02,
+    "n_networks": 10,
+}
+
+
+def test_the_catalogue_lists_every_block_with_letter_colour_and_options(service: Running) -> None:
+    found = service.http.get("/api/v1/catalog").json()
+    blocks = {block["name"]: block for block in found["blocks"]}
+    assert list(blocks) == list(catalog.blocks())
+    assert (blocks["mgk"]["letter"], blocks["mgk"]["colour"], blocks["mgk"]["family"]) == ("M", "#AA3377", "mgk")
+    assert blocks["mgk"]["options"]["properties"]["n_keys"]["default"] == 2
+    assert found["request_schema"] == SearchRequest.model_json_schema()
+    assert found["families"] == list(catalog.FAMILIES)
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_a_preset_is_a_request_that_can_be_sent(service: Running, name: str) -> None:
+    preset = service.http.get("/api/v1/catalog").json()["presets"][name]
+    assert service.http.post("/api/v1/searches", json=preset).status_code == 201
+
+
+def test_the_catalogue_is_sent_once(service: Running) -> None:
+    etag = service.http.get("/api/v1/catalog").headers["etag"]
+    assert service.http.get("/api/v1/catalog", headers={"If-None-Match": etag}).status_code == 304
+
+
+def test_datasets_are_the_built_in_ones_and_the_registered(service: Running) -> None:
+    with transaction(service.engine) as connection:
+        datasets.register(connection, name="novels", fingerprint="ab" * 32, n_bytes=10, path="datasets/novels")
+        datasets.register(connection, name="python-docs", fingerprint="cd" * 32, n_bytes=20)
+    found = {each["name"]: each for each in service.http.get("/api/v1/datasets").json()["items"]}
+    assert list(found) == ["python-docs", "python-stdlib", "novels"]
+    assert (found["python-docs"]["built_in"], found["python-docs"]["fingerprint"]) == (True, "cd" * 32)
+    assert (found["python-stdlib"]["built_in"], found["python-stdlib"]["fingerprint"]) == (True, None)
+    assert (found["novels"]["built_in"], found["novels"]["n_bytes"]) == (False, 10)
+
+
+def test_measured_tables_are_listed_and_read_by_id(service: Running, claimed: Claimed) -> None:
+    with transaction(service.engine) as connection:
+        latency_tables.put(connection, claimed.lease, table_id="a" * 32, key="k", body=TABLE)
+        request = SearchRequest.model_validate(REQUEST).model_dump(mode="json")
+        searches.set_inputs(connection, claimed.lease, request=request, latency_table_id="a" * 32)
+    (row,) = service.http.get("/api/v1/latency-tables").json()["items"]
+    assert (row["id"], row["n_entries"], row["error_median"]) == ("a" * 32, 0, 0.01)
+    assert service.http.get(f"/api/v1/latency-tables/{'a' * 32}").json() == TABLE
+    assert service.http.get(f"/api/v1/searches/{claimed.id}").json()["latency_table"] == "a" * 32
+
+
+def test_an_unknown_table_is_not_found_and_a_bad_id_is_refused(service: Running) -> None:
+    assert service.http.get(f"/api/v1/latency-tables/{'b' * 32}").json()["code"] == "not-found"
+    assert service.http.get("/api/v1/latency-tables/..%2fx").status_code == 404
+    assert service.http.get("/api/v1/latency-tables/x").json()["errors"][0]["pointer"] == "{table_id}"
