@@ -18,16 +18,16 @@ from db.models import architectures
 
 @dataclass(frozen=True)
 class StoredArchitecture:
-    """One row.
+    """A choice for every slot, and where it came from.
 
     Args:
         role: how it came to be: argmax, budget, interleaved, ... (a short word).
-    trial_id: the search trial it was derived from; None for a parent.
-    string: its letters, such as AFS.M.
-    hash: of its blocks and options, from `nas.architecture`.
-    body: `Architecture.to_json()`.
-    predicted_ms: by the latency table.
-    is_result: whether it is the search's result.
+        trial_id: the search trial it was derived from; None for a parent.
+        string: its letters, such as AFS.M.
+        hash: of its blocks and options, from `nas.architecture`.
+        body: `Architecture.to_json()`.
+        predicted_ms: by the latency table.
+        is_result: whether it is the search's result.
     """
 
     id: str

@@ -18,12 +18,12 @@ from db.models import artifacts
 
 @dataclass(frozen=True)
 class Artifact:
-    """One row.
+    """A file that can be downloaded.
 
     Args:
         kind: export, result, ... (a short word).
-    name: what a download is called, such as blockwright-quickstart.zip; no path.
-    path: relative to the data folder, with slashes.
+        name: what a download is called, such as blockwright-quickstart.zip; no path.
+        path: relative to the data folder, with slashes.
     """
 
     id: str

@@ -23,7 +23,6 @@ from db.lease import LEASE_S, Lease, Runner, fence
 from db.models import idempotency_keys, searches, trials
 from db.paging import Page
 
-STATES = ("queued", "running", "succeeded", "failed", "cancelled")
 TERMINAL = ("succeeded", "failed", "cancelled")
 STAGES = ("measuring", "searching", "deriving", "retraining", "diagnosing", "exporting")
 MAX_FRUITLESS_ATTEMPTS = 3

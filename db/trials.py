@@ -15,26 +15,24 @@ from db.ids import new_id
 from db.lease import Lease, fence
 from db.models import trials
 
-KINDS = ("search", "retrain")
-STATES = ("queued", "running", "succeeded", "failed", "cancelled", "lost", "pre-empted")
-RESTING = ("succeeded", "failed", "cancelled", "lost", "pre-empted")
+RESTING = ("succeeded", "failed", "cancelled", "lost", "pre-empted")  # the other states: queued, running
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One trial.
+    """One supernet search or one retraining.
 
     Args:
         kind: search, or retrain.
-    sample: which hyper-parameter sample, or of a retraining which architecture; from 0.
-    seed: its own seed.
-    params: the sample's values by JSON pointer.
-    architecture_id: what is retrained; None for a search.
-    step: newest reported step.
-    n_steps: weight updates it will do.
-    attempt: the search's attempt that it last started in; 0 before.
-    device: fingerprint of the device it last started on.
-    result: a small JSON object the runner keeps with it, such as {"val_loss": ...}.
+        sample: which hyper-parameter sample, or of a retraining which architecture; from 0.
+        seed: its own seed.
+        params: the sample's values by JSON pointer.
+        architecture_id: what is retrained; None for a search.
+        step: newest reported step.
+        n_steps: weight updates it will do.
+        attempt: the search's attempt that it last started in; 0 before.
+        device: fingerprint of the device it last started on.
+        result: a small JSON object the runner keeps with it, such as {"val_loss": ...}.
     """
 
     id: str

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine, insert, select, text, update
@@ -109,3 +111,26 @@ def test_database_time_is_utc_seconds(engine: Engine) -> None:
     moment = clock.moment(seconds)
     assert moment.timestamp() == seconds
     assert abs((moment - moment.now(moment.tzinfo)).total_seconds()) < 60
+
+
+def test_connections_that_make_the_file_at_once_all_get_in(tmp_path: Path) -> None:
+    def connect(url: str) -> str:
+        engine = make_engine(url)
+        with reading(engine) as connection:
+            mode = connection.exec_driver_sql("PRAGMA journal_mode").scalar_one()
+        engine.dispose()
+        return str(mode)
+
+    with ThreadPoolExecutor(4) as pool:
+        for place in range(20):
+            assert set(pool.map(connect, [f"sqlite:///{tmp_path}/{place}.db"] * 4)) == {"wal"}
+
+
+def test_new_file_locked_by_another_program_is_given_up(tmp_path: Path) -> None:
+    other = sqlite3.connect(tmp_path / "blockwright.db", isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    impatient = make_engine(f"sqlite:///{tmp_path}/blockwright.db", busy_timeout_s=0.05)
+    with pytest.raises(OperationalError, match="locked"), reading(impatient):
+        pass
+    other.close()
+    impatient.dispose()

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from sqlalchemy import Engine, insert, select, text
+from sqlalchemy import Engine, select, text
 
 from db import models, reports, trials
 from db.engine import reading, transaction
@@ -43,9 +43,3 @@ def test_view_of_one_step_reads_one_row_by_its_key(engine: Engine) -> None:
     steps = [step for *_, step in plan]
     assert any(step.startswith("SEARCH reports USING INDEX") and "trial_id=? AND step=?" in step for step in steps)
     assert not any(step.startswith("SCAN") and "VIRTUAL TABLE" not in step for step in steps)
-
-
-def test_metadata_makes_tables_without_the_view(engine: Engine) -> None:
-    assert "probability_cells" not in models.metadata.tables
-    with reading(engine) as connection:
-        connection.execute(insert(models.datasets).values(name="n", fingerprint="f", n_bytes=1, created_at=0.0))
