@@ -8,10 +8,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
-from db import checkpoints, reports, searches, trials
+from db import checkpoints, latency_tables, reports, searches, trials
 from db.engine import reading, transaction
 from nas.config import SearchRequest
 from nas.cost import LatencyTable
@@ -76,8 +75,6 @@ def test_a_search_whose_runner_was_killed_ends_as_an_undisturbed_one_bit_by_bit(
         # The very same request, table and seeds, in this process and undisturbed.
         resolved = SearchRequest.model_validate(search.request)
         with reading(service.engine) as connection:
-            from db import latency_tables
-
             table = LatencyTable.model_validate(latency_tables.get(connection, str(search.latency_table_id)).body)
         here: dict[int, list[tuple[int, Any]]] = {0: [], 1: []}
 
@@ -92,9 +89,9 @@ def test_a_search_whose_runner_was_killed_ends_as_an_undisturbed_one_bit_by_bit(
 
 
 def test_a_cancelled_search_frees_its_resources_within_15_s(tmp_path: Path, ray_cluster: Cluster) -> None:
-    import ray
-
     os.environ.update(cluster.client_environment(ray_cluster.token_file))
+    import ray  # reads its environment now
+
     ray.init(address=ray_cluster.address, log_to_driver=False, configure_logging=False)
     try:
         wanted = request(n_steps=1_000_000).model_copy(
@@ -134,6 +131,8 @@ def test_a_killed_dispatcher_is_replaced_and_a_stopped_one_leaves_nothing_runnin
         first.wait()
 
         second = service.dispatch()
+        dispatching = tmp_path / "dispatcher.log"
+        service.wait_for(search_id, lambda: dispatching.read_text().count("dispatching") == 2)
         n_before = service.search(search_id).last_event
         service.wait_for(search_id, lambda: service.search(search_id).last_event > n_before + 20)
         assert service.running(search_id).runner == runner  # adopted, not started again
@@ -150,4 +149,3 @@ def test_a_killed_dispatcher_is_replaced_and_a_stopped_one_leaves_nothing_runnin
         assert not processes.members(runner.pid)
         assert not processes.members(head.process.pid)
         assert not Path(head.temp_dir).exists()
-        assert not psutil.pid_exists(head.process.pid)
