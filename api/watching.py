@@ -102,7 +102,7 @@ class Picture:
         done, planned = self.progress()
         before = sum(trial.base for trial in self._trials.values())
         elapsed = self._newest - self._started
-        return elapsed * (planned - done) / (done - before) if done > before and elapsed > 1 else None
+        return elapsed * (planned - done) / (done - before) if before < done < planned and elapsed > 1 else None
 
     def line(self) -> str:
         """One line without colours, for logs."""

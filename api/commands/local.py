@@ -39,11 +39,12 @@ def search(
     from api.watching import Display, Picture
     from nas.config import SearchRequest
     from nas.cost import LatencyTable
-    from workers import inline
 
     parsed = SearchRequest.model_validate(read_json(request))
     files = dict(_named(each) for each in data or [])
     given = LatencyTable.model_validate(read_json(table)) if table else None
+    from workers import inline  # torch takes seconds; what is wrong with the request is said before
+
     name = hashlib.sha256(parsed.model_dump_json().encode()).hexdigest()[:12]
     folder = out or settings(data_dir).data_dir / "searches" / f"local-{name}"
     console = show.terminal()

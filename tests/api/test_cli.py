@@ -1,0 +1,249 @@
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from api import cli, client
+from api.version import installed
+from db import searches
+from db.engine import transaction
+from tests.api.running import TINY, Claimed, Running
+from tests.api.test_client import store
+from tests.api.test_show import RESULT
+
+
+class Done(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+    """The command line in this process, with the data folder of the test."""
+    monkeypatch.setenv("BLOCKWRIGHT_DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "160")
+
+    def command(*arguments: str) -> Done:
+        monkeypatch.setattr(sys, "argv", ["blockwright", *arguments])
+        capfd.readouterr()
+        try:
+            cli.main()
+            status = 0
+        except SystemExit as end:
+            status = int(end.code or 0)
+        found = capfd.readouterr()
+        return Done(status, found.out, found.err)
+
+    return command
+
+
+@pytest.fixture
+def served(run: Run, service: Running) -> Run:
+    """The command line beside a running service, whose address it finds in the data folder."""
+    (service.data_dir / "address").write_text(f"{service.url}\n")
+    return run
+
+
+def write(path: Path, value: Any) -> str:
+    path.write_text(value if isinstance(value, str) else json.dumps(value))
+    return str(path)
+
+
+def test_the_version_is_printed(run: Run) -> None:
+    assert run("--version") == Done(0, f"blockwright {installed()}\n", "")
+
+
+def test_help_names_every_command(run: Run) -> None:
+    text = run("--help").out
+    service = ["serve", "api", "dispatch", "migrate"]
+    searches = ["submit", "watch", "list", "show", "cancel", "resume", "delete", "download", "search"]
+    for command in service + searches:
+        assert f" {command} " in text
+
+
+def test_a_search_is_submitted_listed_shown_and_cancelled(served: Run, tmp_path: Path) -> None:
+    submitted = served("submit", write(tmp_path / "request.json", TINY))
+    search_id = submitted.out.strip()
+    assert submitted.status == 0
+    listed = served("list").out
+    assert search_id in listed
+    assert "queued" in listed
+    assert json.loads(served("list", "--json").out)[0]["id"] == search_id
+    assert f"tiny  {search_id}  queued" in served("show").out
+    assert json.loads(served("show", search_id, "--json").out)["id"] == search_id
+    assert "cancelled" in served("cancel", search_id).out
+    assert "queued" in served("resume", search_id).out
+    served("cancel")
+    assert served("delete", search_id).out == f"deleted {search_id}\n"
+    assert served("list").out == "there is no search; submit one with `blockwright submit FILE`\n"
+
+
+def test_a_request_comes_from_standard_input_too(served: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(json.dumps(TINY).encode())))
+    assert served("submit", "-").status == 0
+
+
+def test_a_running_search_shows_its_probabilities_and_the_leaders(served: Run, claimed: Claimed) -> None:
+    claimed.report([0, 5, 10])
+    text = served("show", claimed.id).out
+    assert "probabilities of seed 0 after 10 steps" in text
+    assert "A attention  F ffn  . identity" in text
+    assert "undecided" in text
+    assert " A  F?" in text
+
+
+def test_watching_ends_with_the_result(served: Run, service: Running, claimed: Claimed) -> None:
+    claimed.report([0, 5])
+    with transaction(service.engine) as connection:
+        searches.set_result(connection, claimed.lease, RESULT)
+        searches.finish(connection, claimed.lease, "succeeded")
+    done = served("watch")
+    assert done.status == 0
+    assert "succeeded" in done.out
+    assert "cannot tell: the interval holds both better and worse" in done.out
+    assert "cannot tell" in served("show").out
+
+
+def test_watching_a_search_that_fails_ends_with_its_reason_and_status_1(
+    served: Run, service: Running, claimed: Claimed
+) -> None:
+    with transaction(service.engine) as connection:
+        searches.finish(connection, claimed.lease, "failed", reason="nothing moved beyond noise")
+    done = served("watch", claimed.id)
+    assert done.status == 1
+    assert "failed: nothing moved beyond noise" in done.out
+
+
+def test_submitting_may_watch_at_once(
+    served: Run, service: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "request.json", TINY)
+    original = client.Client.submit
+
+    def submit_and_cancel(self: client.Client, body: Any, **options: Any) -> Any:
+        found = original(self, body, **options)
+        self.cancel(found["id"])
+        return found
+
+    monkeypatch.setattr(client.Client, "submit", submit_and_cancel)
+    done = served("submit", path, "--watch")
+    assert done.status == 1
+    assert "cancelled" in done.out
+
+
+def test_an_export_is_downloaded(served: Run, service: Running, claimed: Claimed, tmp_path: Path) -> None:
+    assert "has no export yet" in served("download", claimed.id, str(tmp_path)).err
+    store(service, claimed, b"zip" * 100)
+    target = tmp_path / "here"
+    target.mkdir()
+    done = served("download", claimed.id, str(target))
+    assert (done.status, done.out.strip()) == (0, str(target / "export.zip"))
+    refused = served("download", claimed.id, str(tmp_path / "missing" / "x.zip"))
+    assert refused.status == 2
+    assert f"cannot write {tmp_path}/missing/x.zip: no such file or directory" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            {"space": {"candidates": ["sgux"]}},
+            "unknown candidate block 'sgux'; known: attention, ffn, identity, mgk, sgu",
+        ),
+        ({"space": {"n_slots": 0}}, "/space/n_slots: input should be greater than or equal to 1, got 0"),
+        ({"space": {"n_slots": 10000}}, "/space/n_slots: input should be less than or equal to 512, got 10000"),
+        ({"space": {"n_heads": 3}}, "d_model 64 is not divisible by n_heads 3"),
+        ({"depth": 3}, "/depth: unknown field 'depth'"),
+        ('{"name": NaN}', "NaN is not JSON; numbers must be finite"),
+        ("[]", "holds no JSON object"),
+        ("{", "not JSON: expecting property name enclosed in double quotes at line 1 column 2"),
+    ],
+)
+@pytest.mark.parametrize("command", ["submit", "search"])
+def test_a_bad_request_is_one_line_and_status_2(
+    served: Run, tmp_path: Path, command: str, content: Any, message: str
+) -> None:
+    local = ["--local"] if command == "search" else []
+    done = served(command, write(tmp_path / "request.json", content), *local)
+    assert done.status == 2
+    assert done.err.startswith("blockwright: ")
+    assert message in done.err
+    assert done.err.count("\n") == 1
+    assert "Traceback" not in done.err
+    assert not (tmp_path / "searches").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["submit", "missing.json"], "cannot read missing.json: no such file or directory"),
+        (["show", "x"], "no service runs on the data folder"),
+        (["list", "--url", "http://127.0.0.1:9"], "nothing answers at http://127.0.0.1:9"),
+        (["list", "--url", "127.0.0.1:9"], "'127.0.0.1:9' is no address of a service"),
+        (["search", "missing.json"], "a service takes `blockwright submit missing.json`"),
+        (["serve", "--host", "0.0.0.0"], "refusing to listen on 0.0.0.0 without a token; set BLOCKWRIGHT_TOKEN"),
+        (["api", "--port", "70000"], "/port: input should be less than or equal to 65535, got 70000"),
+    ],
+    ids=lambda value: " ".join(value[:1]) if isinstance(value, list) else "",
+)
+def test_a_command_that_cannot_work_says_why_in_one_line(
+    run: Run, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    if arguments[0] == "submit":
+        write(tmp_path / "address", "http://127.0.0.1:9")
+    done = run(*arguments)
+    assert done.status == 2
+    assert message in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_no_search_to_show_says_how_to_make_one(served: Run) -> None:
+    assert served("show").err == "blockwright: there is no search yet; submit one with `blockwright submit FILE`\n"
+
+
+def test_a_wrong_state_is_one_line(served: Run, service: Running, claimed: Claimed) -> None:
+    with transaction(service.engine) as connection:
+        searches.finish(connection, claimed.lease, "succeeded")
+    done = served("cancel", claimed.id)
+    assert done.status == 2
+    assert "succeeded" in done.err
+    assert done.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--data", "novels"], "--data 'novels' is not NAME=FILE"),
+        (["--data", "No=x"], "--data 'No=x' is not NAME=FILE"),
+        (["--data", "novels=missing.txt"], "--data novels: no file 'missing.txt'"),
+        (["--table", "missing.json"], "cannot read missing.json"),
+    ],
+)
+def test_a_local_search_refuses_files_that_are_none(run: Run, tmp_path: Path, options: list[str], message: str) -> None:
+    done = run("search", write(tmp_path / "request.json", TINY), "--local", *options)
+    assert done.status == 2
+    assert message in done.err
+
+
+def test_migrating_twice_is_harmless(run: Run, tmp_path: Path) -> None:
+    for _ in range(2):
+        assert "database is at revision" in run("migrate", "--data-dir", str(tmp_path / "new")).err
+
+
+def test_a_database_that_cannot_be_migrated_is_one_line(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BLOCKWRIGHT_DATABASE_URL", "mysql://x/y")
+    done = run("migrate")
+    assert done.status == 2
+    assert "cannot migrate the database: unknown database 'mysql'; known: sqlite, postgresql" in done.err

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from api import show
+from api.schemas import Result
+
+CANDIDATES = [
+    {"label": "attention", "block": "attention"},
+    {"label": "ffn", "block": "ffn"},
+    {"label": "identity", "block": "identity"},
+    {"label": "mgk4", "block": "mgk"},
+    {"label": "mine", "block": "not-installed-here"},
+]
+
+
+def architecture(role: str, slots: list[str], seed: int | None, undecided: list[int]) -> dict[str, Any]:
+    letters = {"attention": "A", "ffn": "F", "identity": ".", "mgk4": "M"}
+    return {
+        "role": role,
+        "string": "".join(letters[label] for label in slots),
+        "slots": slots,
+        "undecided": undecided,
+        "sample": 0 if seed is not None else None,
+        "seed": seed,
+        "predicted_ms": 1.5,
+    }
+
+
+RESULT: dict[str, Any] = {
+    "search": {"id": "x", "name": "tiny", "dataset": "python-docs"},
+    "probabilities": [
+        {
+            "sample": 0,
+            "seed": 7,
+            "step": 100,
+            "labels": [candidate["label"] for candidate in CANDIDATES],
+            "probabilities": [[0.6, 0.1, 0.1, 0.1, 0.1], [0.24, 0.26, 0.2, 0.2, 0.1]],
+            "null_gaps": [0.2, 0.2],
+        }
+    ],
+    "architectures": [
+        architecture("budget", ["attention", "identity"], 7, [1]),
+        architecture("parent", ["attention", "ffn"], None, []),
+    ],
+    "derived": architecture("budget", ["attention", "identity"], 7, [1]),
+    "parent": architecture("parent", ["attention", "ffn"], None, []),
+    "rule": {"statement": "1 search, 1 seed: not confirmed; attention in slot 1 of 2", "verdict": "not confirmed"},
+    "quality": {
+        "derived_bits_per_byte": 1.875,
+        "parent_bits_per_byte": 1.9,
+        "difference": -0.025,
+        "low": -0.05,
+        "high": 0.01,
+        "verdict": "cannot tell",
+        "n_windows": 512,
+        "n_seeds": 2,
+    },
+    "latency": {"ratio": 0.91, "low": 0.9, "high": 0.92, "repeatability": 0.005, "derived_ms": 1.0, "parent_ms": 1.1},
+    "export": {"file": "export.zip", "sha256": "0" * 64, "logits_max_abs_difference": 1e-7},
+    "seconds": {"measuring": 1.2, "searching": 30.0, "total": 60.4},
+}
+
+
+def printed(result: dict[str, Any]) -> str:
+    console = Console(record=True, width=140, highlight=False)
+    show.print_result(result, CANDIDATES, console)
+    return console.export_text()
+
+
+def test_a_result_is_printed_with_everything_that_was_found() -> None:
+    text = printed(RESULT)
+    for line in (
+        "probabilities of seed 7 after 100 steps",
+        "A attention",
+        "1 search, 1 seed: not confirmed; attention in slot 1 of 2",
+        "1.875 bits per byte, parent 1.900: -0.025 (-0.050 to +0.010, 95%; 512 windows, 2 seeds)",
+        "cannot tell: the interval holds both better and worse",
+        "0.910 of the parent's (0.900 to 0.920; repeatability 0.005): 1.00 ms against 1.10 ms",
+        "export.zip, logits equal to the trained model's within 1.0e-07",
+        "measuring 1, searching 30, total 60",
+    ):
+        assert line in text
+    undecided = [line for line in text.splitlines() if "undecided" in line]
+    assert len(undecided) == 1
+    assert undecided[0].split()[0] == "2"
+
+
+def test_the_printed_result_is_what_the_service_describes() -> None:
+    assert Result.model_validate(RESULT).model_dump(exclude_unset=True) == RESULT
+
+
+def test_a_result_without_a_parent_has_no_comparison() -> None:
+    text = printed({**RESULT, "parent": None, "quality": None, "latency": None})
+    assert "architecture" in text
+    assert "parent" not in text
+    assert "verdict" not in text
+
+
+def test_a_strip_has_a_letter_a_slot_in_the_colour_of_its_family() -> None:
+    strip = show.strip(["attention", "identity", "mgk4", "mine"], show.looks(CANDIDATES), undecided=[1])
+    assert strip.plain == " A  .? M  ? "
+    assert [str(span.style) for span in strip.spans] == [
+        "bold #000000 on #4477AA",
+        "bold #000000 on #BBBBBB",
+        "bold #000000 on #AA3377",
+        "bold #000000 on #BBBBBB",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("row", "gap", "leader", "undecided"),
+    [
+        ([0.5, 0.3, 0.2], 0.1, 0, False),
+        ([0.34, 0.33, 0.33], 0.1, 0, True),
+        ([0.5, 0.5, 0.0], 0.0, 0, True),
+        ([0.0, 1.0, 0.0], 5.0, 1, False),
+        ([None, 0.7, 0.3], 0.1, 1, False),
+        ([None, None, None], 0.1, 0, True),
+        ([1.0], 0.1, 0, False),
+    ],
+)
+def test_a_slot_is_undecided_where_its_leader_is_within_chance(
+    row: list[float | None], gap: float, leader: int, undecided: bool
+) -> None:
+    assert show.leading([row], [gap]) == ([leader], [0] if undecided else [])

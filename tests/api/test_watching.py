@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from rich.console import Console
+
+from api.watching import Display, Picture
+from nas.config import SearchRequest
+from tests.api.running import TINY
+
+REQUEST = SearchRequest.model_validate(TINY | {"trials": {"n_seeds": 2}}).model_dump(mode="json")
+PLANNED = 2 * 20 + 3 * 2 * 10
+ROW = {"train_loss": 2.5, "val_loss": None, "val_loss_soft": 2.25, "val_loss_argmax": 2.0, "null_gaps": [0.1, 0.1]}
+MATRIX = [[0.8, 0.1, 0.1], [0.34, 0.33, 0.33]]
+
+
+def rows(trial: str, *steps: int) -> dict[str, Any]:
+    return {"trial": trial, "reports": [{**ROW, "step": step, "probabilities": MATRIX} for step in steps]}
+
+
+def test_the_picture_counts_steps_over_trials_and_estimates_the_time_left() -> None:
+    picture = Picture(REQUEST, now=lambda: 1000.0)
+    assert picture.progress() == (0, PLANNED)
+    assert picture.seconds_left() is None
+    picture.tell("started", {}, at=100.0)
+    picture.tell("stage", {"stage": "searching"}, at=101.0)
+    for number, name in enumerate(("a", "b")):
+        picture.tell("trial", {"trial": name, "kind": "search", "seed": number, "state": "running"}, at=101.0)
+        picture.tell("reports", rows(name, 0), at=101.0)
+    picture.tell("reports", rows("a", 5, 10), at=110.0)
+    assert picture.progress() == (10, PLANNED)
+    assert picture.seconds_left() == 10.0 * (PLANNED - 10) / 10
+    assert "seed 0: train 2.500 soft 2.250 argmax 2.000 nats" in picture.line()
+    assert "AA?" in picture.line()
+
+
+def test_retrainings_replace_the_guess_once_they_are_known() -> None:
+    picture = Picture(REQUEST, now=lambda: 0.0)
+    picture.tell("stage", {"stage": "retraining"}, at=0.0)
+    assert picture.progress() == (40, PLANNED)
+    for seed in (0, 1):
+        picture.tell("trial", {"trial": f"retrain-0-{seed}", "kind": "retrain", "state": "queued"}, at=1.0)
+    assert picture.progress() == (40, 40 + 2 * 10)
+    picture.tell("trial", {"trial": "retrain-0-0", "state": "succeeded"}, at=2.0)
+    assert picture.progress() == (50, 60)
+    picture.tell("succeeded", {}, at=3.0)
+    assert picture.progress() == (60, 60)
+
+
+def test_what_was_done_before_a_restart_does_not_count_as_pace() -> None:
+    picture = Picture(REQUEST, now=lambda: 0.0)
+    picture.tell("started", {}, at=0.0)
+    picture.tell("reports", rows("search-0-0", 0, 10), at=50.0)
+    picture.tell("requeued", {}, at=60.0)
+    picture.tell("started", {}, at=1000.0)
+    picture.tell("reports", rows("search-0-0", 12), at=1004.0)
+    assert picture.seconds_left() == 4.0 * (PLANNED - 12) / 2
+
+
+def test_a_local_run_tells_the_same_story() -> None:
+    picture = Picture(REQUEST, now=lambda: 5.0)
+    picture.tell("stage", {"stage": "searching"})
+    picture.tell("trial", {"trial": "search-0-1", "state": "queued", "kind": "search", "n_steps": 20, "values": {}})
+    picture.tell("reports", {"trial": "search-0-1", "record": {**ROW, "step": 10, "probabilities": MATRIX}})
+    assert picture.progress()[0] == 10
+    assert "seed 1: train 2.500" in picture.line()
+
+
+def test_without_a_terminal_a_line_is_printed_at_each_stage() -> None:
+    out = io.StringIO()
+    with Display(Picture(REQUEST, now=lambda: 0.0), Console(file=out, width=200)) as display:
+        display.tell("stage", {"stage": "measuring"}, at=0.0)
+        display.tell("stage", {"stage": "searching"}, at=1.0)
+        display.tell("reports", rows("a", 0), at=2.0)
+        display.tell("warning", {"message": "[red]odd[/red]"}, at=3.0)
+    assert out.getvalue().splitlines() == [
+        f"measuring   step 0 of {PLANNED} (0%)",
+        f"searching   step 0 of {PLANNED} (0%)",
+        "warning: [red]odd[/red]",
+    ]
+
+
+def test_on_a_terminal_the_picture_is_drawn_in_place() -> None:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=120)
+    with Display(Picture(REQUEST, now=lambda: 0.0), console) as display:
+        display.tell("stage", {"stage": "searching"}, at=0.0)
+        display.tell("trial", {"trial": "a", "kind": "search", "seed": 3, "state": "running"}, at=0.0)
+        display.tell("reports", rows("a", 0, 7), at=2.0)
+        display.tell("warning", {"message": "odd"}, at=3.0)
+    shown = out.getvalue()
+    for part in ("searching", "step 7 of", "search 3", "soft 2.250", "warning: odd"):
+        assert part in shown
