@@ -135,5 +135,8 @@ def _on_database(request: Request, error: Exception) -> JSONResponse:
 
 
 def _on_bug(request: Request, error: Exception) -> JSONResponse:
+    log.error(
+        "request %s failed: %s", _request_id(request), type(error).__name__
+    )  # uvicorn logs the traceback after it
     detail = f"something went wrong here; the log of the api names request {_request_id(request)}"
     return problem(_request_id(request), 500, "internal", detail)

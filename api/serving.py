@@ -7,6 +7,7 @@ killed without a chance to ask, the dispatcher notices that its parent is gone.
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import signal
@@ -16,6 +17,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 
 import uvicorn
@@ -47,10 +49,10 @@ def serve(settings: Settings) -> int:
     """Migrate, then the api and a dispatcher until SIGINT or SIGTERM; returns the exit status.
 
     Raises:
-        Refused: the address cannot be listened on, or the database cannot be migrated.
+        Refused: the address cannot be listened on, another `serve` has the data folder, or the database cannot be
+            migrated.
     """
-    with _interrupts(), _listening(settings) as listener:
-        settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with _interrupts(), _listening(settings) as listener, _only_one(settings.data_dir):
         if _child("migrate", environment(settings)).wait() != 0:
             raise Refused("the database is not up to date, so the service does not start")
         with _Dispatcher(settings):
@@ -159,6 +161,18 @@ def _listening(settings: Settings) -> Iterator[socket.socket]:
                 f"cannot listen on {settings.host} port {settings.port}: {reason}; --port 0 takes a free one"
             ) from None
         yield listener
+
+
+@contextmanager
+def _only_one(data_dir: Path) -> Iterator[None]:
+    """One `serve` per data folder, by a file lock that ends with this process however it ends."""
+    data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (data_dir / "serve.lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Refused(f"another `blockwright serve` runs on the data folder {data_dir}") from None
+        yield
 
 
 class _Dispatcher:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ipaddress
 from pathlib import Path
-from typing import Self
+from typing import Annotated, Self
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic_settings import NoDecode
 
 from db.settings import Settings as DatabaseSettings
 
@@ -24,9 +25,16 @@ class Settings(DatabaseSettings):
     port: int = Field(8400, ge=0, le=65535, description="0: any free port")
     token: SecretStr | None = Field(None, description="bearer token that every request must carry")
     token_file: Path | None = Field(None, description="file that holds the token, such as a compose secret")
-    allowed_hosts: tuple[str, ...] = Field((), description="names by which clients may call, besides loopback's")
+    allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="names by which clients may call, besides loopback's; separated by commas"
+    )
     max_body_size: int = Field(2 * 1024 * 1024, ge=1024, description="bytes of a request body")
     max_streams: int = Field(256, ge=1, description="event streams at once")
+
+    @field_validator("allowed_hosts", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _check_token(self) -> Self:

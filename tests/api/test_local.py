@@ -72,7 +72,7 @@ def test_a_local_search_goes_on_after_ctrl_c_and_prints_its_result(tmp_path: Pat
     [
         (b"", "empty"),
         (b"\x00\x01\x02" * 10_000, "NUL"),
-        (b"too short", "short"),
+        (b"too short", "the text has 9 bytes; batches of 2 windows of 16 tokens need at least"),
     ],
     ids=["empty", "binary", "short"],
 )

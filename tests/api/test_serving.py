@@ -127,6 +127,16 @@ def test_a_port_that_is_taken_is_one_line(tmp_path: Path, command: str) -> None:
     )
 
 
+def test_a_second_serve_on_a_data_folder_is_one_line(tmp_path: Path) -> None:
+    with blockwright("serve", "--port", "0", data_dir=tmp_path):
+        url = address(tmp_path)
+        with blockwright("serve", "--port", "0", data_dir=tmp_path) as second:
+            _, err = second.communicate(timeout=PATIENCE_S)
+        assert second.returncode == 2
+        assert err == f"blockwright: another `blockwright serve` runs on the data folder {tmp_path}\n"
+        assert address(tmp_path) == url
+
+
 def test_an_address_beyond_loopback_without_a_token_is_one_line(tmp_path: Path) -> None:
     with blockwright("api", "--host", "0.0.0.0", data_dir=tmp_path) as process:
         _, err = process.communicate(timeout=PATIENCE_S)

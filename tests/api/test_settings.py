@@ -40,6 +40,11 @@ def test_the_token_comes_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert settings.token.get_secret_value() == TOKEN
 
 
+def test_further_names_are_separated_by_commas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BLOCKWRIGHT_ALLOWED_HOSTS", "search.lab, other.lab")
+    assert Settings(data_dir=tmp_path).allowed_hosts == ("search.lab", "other.lab")
+
+
 @pytest.mark.parametrize(
     ("token", "file", "message"),
     [
