@@ -34,6 +34,11 @@ def put(connection: Connection, lease: Lease, *, table_id: str, key: str, body: 
         LeaseLost
     """
     fence(connection, lease)
+    return add(connection, table_id=table_id, key=key, body=body)
+
+
+def add(connection: Connection, *, table_id: str, key: str, body: Mapping[str, Any]) -> StoredTable:
+    """Store a table that was measured elsewhere; one that is there already stays. Harmless, so not fenced."""
     connection.execute(
         insert_into(connection, latency_tables)
         .values(id=table_id, key=key, body=dict(body), created_at=clock.now())

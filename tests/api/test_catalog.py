@@ -9,7 +9,8 @@ from db import datasets, latency_tables, searches
 from db.engine import transaction
 from nas import catalog
 from nas.config import SearchRequest
-from tests.api.running import Claimed, Running
+from nas.cost import LatencyTable
+from tests.api.running import TINY, Claimed, Running
 
 TABLE: dict[str, Any] = {
     "format_version": 1,
@@ -65,6 +66,26 @@ def test_measured_tables_are_listed_and_read_by_id(service: Running, claimed: Cl
     assert (row["id"], row["n_entries"], row["error_median"]) == ("a" * 32, 0, 0.01)
     assert service.http.get(f"/api/v1/latency-tables/{'a' * 32}").json() == TABLE
     assert service.http.get(f"/api/v1/searches/{claimed.id}").json()["latency_table"] == "a" * 32
+
+
+def test_a_table_from_elsewhere_can_be_brought_and_named_in_a_request(service: Running) -> None:
+    table = LatencyTable.model_validate(TABLE)
+    for _ in range(2):
+        answer = service.http.post("/api/v1/latency-tables", json=TABLE)
+        assert (answer.status_code, answer.json()["id"]) == (201, table.id)
+    assert len(service.http.get("/api/v1/latency-tables").json()["items"]) == 1
+    stored = service.http.get(answer.headers["location"]).json()
+    assert LatencyTable.model_validate(stored).id == table.id
+    assert service.http.post("/api/v1/searches", json={**TINY, "latency_table": table.id}).status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("change", "pointer"),
+    [({"scale": 0}, "/scale"), ({"rows": []}, "/rows"), ({"entries": {"x": {"block": "ffn"}}}, "/entries/x/options")],
+)
+def test_a_table_that_is_none_is_refused(service: Running, change: dict[str, Any], pointer: str) -> None:
+    answer = service.http.post("/api/v1/latency-tables", json={**TABLE, **change})
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, pointer)
 
 
 def test_an_unknown_table_is_not_found_and_a_bad_id_is_refused(service: Running) -> None:

@@ -14,6 +14,7 @@ from api.client import Client, ClientError, Unreachable
 from db import artifacts, searches
 from db.engine import transaction
 from tests.api.running import TINY, Claimed, Running
+from tests.api.test_catalog import TABLE
 
 
 @pytest.fixture
@@ -45,6 +46,9 @@ def test_what_is_known_is_listed(client: Client) -> None:
     assert {"attention", "ffn", "identity", "sgu", "mgk"} <= {block["name"] for block in client.catalog()["blocks"]}
     assert [each["name"] for each in client.datasets()] == ["python-docs", "python-stdlib"]
     assert client.latency_tables() == []
+    added = client.add_latency_table(TABLE)
+    assert client.latency_table(added["id"]) == TABLE
+    assert client.latency_tables() == [added]
     assert client.version()["version"]
 
 
