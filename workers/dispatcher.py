@@ -7,6 +7,7 @@ look. So a new dispatcher adopts what a killed one left. It imports neither torc
 from __future__ import annotations
 
 import argparse
+import contextlib
 import fcntl
 import math
 import os
@@ -17,7 +18,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import structlog
 from sqlalchemy import Engine
@@ -34,7 +34,12 @@ from workers.processes import ProcessId
 from workers.settings import Settings
 
 _TERMINATE_SHARE = 0.7  # of the patience: SIGUSR1 before, SIGTERM after, SIGKILL at its end
-_log = structlog.get_logger("dispatcher")
+_logger = structlog.wrap_logger(structlog.PrintLogger(sys.stderr))
+
+
+def _log(event: str, **values: object) -> None:
+    with contextlib.suppress(OSError):  # whoever read it may be gone, and runners are still to be seen to
+        _logger.info(event, **values)
 
 
 class DispatcherError(RuntimeError):
@@ -58,12 +63,12 @@ def run(settings: Settings, *, with_parent: bool = False) -> None:
     with _only_one(settings):
         dispatcher = Dispatcher(settings)
         dispatcher.check_database()
-        _log.info("dispatching", data_dir=str(settings.data_dir), cpus=settings.cpus, gpus=settings.gpus)
+        _log("dispatching", data_dir=str(settings.data_dir), cpus=settings.cpus, gpus=settings.gpus)
         while not stop.is_set() and parent in (None, os.getppid()):
             try:
                 dispatcher.look()
             except OperationalError as error:
-                _log.warning("the database is out of reach", reason=str(error.orig))
+                _log("the database is out of reach", reason=str(error.orig))
             stop.wait(settings.poll_s)
         dispatcher.end()
 
@@ -94,6 +99,9 @@ class Dispatcher:
         self._reap()
         with reading(self._engine) as connection:
             running = searches.running(connection)
+        if self._settings.ray_address is None and running and cluster.find(self._settings.data_dir) is None:
+            for each in running:  # Ray has died under them: a driver would take a minute to notice
+                self._end_runner(each.runner)
         for each in running:
             if self._is_dead(each.runner):
                 self._reclaim(each)
@@ -102,7 +110,7 @@ class Dispatcher:
         with transaction(self._engine) as connection:
             reclaimed = searches.reclaim_expired(connection)
         for lost in reclaimed:
-            _log.warning("lease expired", search=lost.search_id, state=lost.state, reason=lost.reason)
+            _log("lease expired", search=lost.search_id, state=lost.state, reason=lost.reason)
             self._end_runner(lost.runner)
         while self._start_next():
             pass
@@ -122,11 +130,17 @@ class Dispatcher:
                 else:
                     self._press(each)
             time.sleep(0.2)
+        for child in self._children.values():  # they have written their end, and may still be leaving Ray
+            try:
+                child.wait(self._settings.stop_patience_s)
+            except subprocess.TimeoutExpired:
+                processes.end_session(processes.identify(child.pid), patience_s=0)
+                child.wait()
         if self._settings.ray_address is None:
             found = cluster.find(self._settings.data_dir)
             if found is not None:
                 cluster.stop(found, self._settings.data_dir)
-        _log.info("ended")
+        _log("ended")
 
     # -- runners that end ---------------------------------------------------------------------------------------------
 
@@ -151,7 +165,7 @@ class Dispatcher:
         except LeaseLost:
             return  # it had written its own end before it went
         self._stopping_since.pop(running.lease.search_id, None)
-        _log.warning("runner died", search=reclaimed.search_id, state=reclaimed.state, reason=reclaimed.reason)
+        _log("runner died", search=reclaimed.search_id, state=reclaimed.state, reason=reclaimed.reason)
 
     def _press(self, running: Running) -> None:
         """Ask a runner to stop, each time with more force."""
@@ -247,16 +261,20 @@ class Dispatcher:
             )
         self._children[child.pid] = child
         process = processes.identify(child.pid)
-        with transaction(self._engine) as connection:
-            searches.set_runner(connection, lease, Runner(self._host, process.pid, process.started))
-        _log.info("started", search=lease.search_id, attempt=claim.attempt, pid=child.pid)
+        try:
+            with transaction(self._engine) as connection:
+                searches.set_runner(connection, lease, Runner(self._host, process.pid, process.started))
+        except LeaseLost:  # this process was held up for longer than a lease; the runner will notice too
+            processes.end_session(process, patience_s=0)
+            return
+        _log("started", search=lease.search_id, attempt=claim.attempt, pid=child.pid)
 
 
 def _process(runner: Runner) -> ProcessId:
     return ProcessId(runner.pid, runner.started_at)
 
 
-@contextmanager
+@contextlib.contextmanager
 def _only_one(settings: Settings) -> Iterator[None]:
     """Hold the folder's lock; the kernel gives it back however this process ends."""
     settings.data_dir.mkdir(parents=True, exist_ok=True)

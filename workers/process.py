@@ -9,10 +9,12 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+import socket
 import sys
 import threading
 import time
 import traceback
+from collections.abc import Callable
 from typing import Literal
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -20,9 +22,10 @@ from sqlalchemy.exc import SQLAlchemyError
 from db import searches
 from db.engine import make_engine, reading, transaction
 from db.errors import LeaseLost
-from db.lease import Lease
+from db.lease import Lease, Runner
 from nas.errors import BlockwrightError
-from workers import cluster
+from workers import cluster, processes
+from workers.cluster import ClusterError
 from workers.settings import Settings
 
 _HEARTBEAT_TIMEOUT_S = 2
@@ -34,9 +37,11 @@ class Heartbeat:
     Args:
         settings: database, lease and heartbeat times.
         lease: of the search.
+        on_cancel: called at each beat once the search is to be cancelled.
     """
 
-    def __init__(self, settings: Settings, lease: Lease) -> None:
+    def __init__(self, settings: Settings, lease: Lease, on_cancel: Callable[[], None]) -> None:
+        self._on_cancel = on_cancel
         self._settings = settings
         self._lease = lease
         self._engine = make_engine(settings.database_url, busy_timeout_s=_HEARTBEAT_TIMEOUT_S)
@@ -50,16 +55,20 @@ class Heartbeat:
 
     def _beat(self) -> None:
         renewed = time.monotonic()
-        while not self._ended.wait(self._settings.heartbeat_s):
+        while True:
             sent = time.monotonic()
             try:
                 with transaction(self._engine) as connection:
-                    searches.heartbeat(connection, self._lease, lease_s=self._settings.lease_s)
+                    cancelling = searches.heartbeat(connection, self._lease, lease_s=self._settings.lease_s)
                 renewed = sent  # the lease counts from before the database's answer
+                if cancelling:
+                    self._on_cancel()
             except LeaseLost:
                 end_self("the search belongs to another runner now")
             except SQLAlchemyError as error:
                 print(f"heartbeat: {error}", file=sys.stderr, flush=True)
+            if self._ended.wait(self._settings.heartbeat_s):
+                return
             if time.monotonic() - renewed > self._settings.lease_s - _HEARTBEAT_TIMEOUT_S:
                 end_self("the database was out of reach until the end of the lease")
 
@@ -93,7 +102,8 @@ def run(settings: Settings, lease: Lease) -> int:
         signal.signal(signal.SIGUSR1, lambda number, frame: stop.set())
 
     listen()
-    heartbeat = Heartbeat(settings, lease)
+    # A signal and not the flag alone, because Tune listens to nothing else; from here where no dispatcher is near.
+    heartbeat = Heartbeat(settings, lease, lambda: os.kill(os.getpid(), signal.SIGUSR1))
     # Only now what takes seconds to import, torch and ray: the lease must not run out meanwhile.
     os.environ.update(cluster.client_environment(settings.ray_token_file))  # ray reads it when it is imported
     from ray.exceptions import RayError
@@ -105,6 +115,9 @@ def run(settings: Settings, lease: Lease) -> int:
     from workers.tuning import RayTrials, connect
 
     engine = make_engine(settings.database_url)
+    here = processes.identify(os.getpid())
+    with transaction(engine) as connection:  # again, lest the dispatcher died before it could
+        searches.set_runner(connection, lease, Runner(socket.gethostname(), here.pid, here.started))
     with reading(engine) as connection:
         search = searches.get(connection, lease.search_id)
     recorder = Recorder(
@@ -120,7 +133,7 @@ def run(settings: Settings, lease: Lease) -> int:
         recorder.flush()
     except StopRequested:
         state = "stopped"
-    except BlockwrightError as error:
+    except (BlockwrightError, ClusterError) as error:
         state, reason = "failed", str(error)
     except LeaseLost:
         end_self("the search belongs to another runner now")

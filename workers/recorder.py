@@ -29,7 +29,7 @@ from nas.data.corpora import read_corpus
 from nas.errors import InvalidInput, SearchFailed
 from nas.steps import StepRecord
 from workers.folder import first_whole, remove_files
-from workers.store import Planned, Report, Saved, Stage, TrialKey
+from workers.store import Planned, Report, Saved, Stage, StopRequested, TrialKey
 
 _BATCH = 50  # reports of one transaction, which must stay under 200 ms
 _GATHER_S = 0.1  # how long a first report waits for company
@@ -90,6 +90,8 @@ class Recorder:
         return self._attempt
 
     def stage(self, name: Stage) -> None:
+        if self._stop.is_set():
+            raise StopRequested
         with transaction(self._engine) as connection:
             searches.set_stage(connection, self._lease, name)
 
@@ -243,11 +245,6 @@ class Recorder:
         self._closing.set()
         self._thread.join()
 
-    @property
-    def stopping(self) -> bool:
-        """Whether the search was asked to stop."""
-        return self._stop.is_set()
-
     def _raise_failure(self) -> None:
         if self._failure is not None:
             raise self._failure
@@ -312,9 +309,10 @@ class Recorder:
                 )
                 if saved.last:
                     trial_rows.finish(connection, self._lease, self._ids[key], "succeeded")
-        for conflict in inserted.conflicts:
-            if conflict.same_device:
-                raise SearchFailed(str(conflict))
+            for conflict in inserted.conflicts:
+                if conflict.same_device:  # inside: a checkpoint of other bits is not acknowledged
+                    raise SearchFailed(str(conflict))
+                events.append(connection, self._lease, [("warning", {"message": str(conflict)})])
         if saved is not None:
             self._remove_older(key)
 

@@ -98,7 +98,11 @@ class Store(Protocol):
         """How often the search has been started, from 1; names the trials' folders of this time."""
 
     def stage(self, name: Stage) -> None:
-        """The search enters a stage."""
+        """The search enters a stage.
+
+        Raises:
+            StopRequested: it was asked to stop.
+        """
 
     def warn(self, text: str) -> None:
         """Something a person should know."""

@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import shutil
+import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,18 +32,29 @@ from ray.exceptions import RayError, RayTaskError
 from nas.config import Resources
 from nas.errors import BlockwrightError, InvalidInput, SearchFailed
 from nas.steps import StepRecord
+from workers.cluster import ClusterError
 from workers.store import Report, Saved, StopRequested, Store, TrialKey
 from workers.trainable import TrialSpec, run_trial
 from workers.trials import P, R
 
 _MAX_RESTARTS = 2  # of a trial whose process died; what is wrong with the trial itself is not tried again
 _POLL_S = 0.25
+_CONNECT_TIMEOUT_S = 10
 
 logging.getLogger("ray.tune").setLevel(logging.ERROR)  # its warnings are about files that nobody reads
 
 
 def connect(address: str) -> None:
-    """Be a driver of the cluster; the environment already says how (cluster.client_environment)."""
+    """Be a driver of the cluster; the environment already says how (cluster.client_environment).
+
+    Raises:
+        ClusterError: nobody listens there; Ray itself would try for minutes.
+    """
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=_CONNECT_TIMEOUT_S).close()
+    except (OSError, ValueError) as error:
+        raise ClusterError(f"no Ray cluster answers at {address!r}: {error}") from None
     ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
 
 

@@ -1,0 +1,125 @@
+"""What the dispatcher does without Ray: refuse to start twice, see dead runners, and say why a search failed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from db import searches
+from db.engine import transaction
+from db.lease import Runner
+from tests import tiny
+from tests.workers.service import Service, serving
+from workers import dispatcher, processes
+from workers.cluster import python_path
+from workers.dispatcher import Dispatcher, DispatcherError
+from workers.settings import Settings
+
+
+@pytest.fixture
+def unreachable() -> str:
+    """An address where nobody listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
+def test_a_second_dispatcher_of_a_folder_is_refused(tmp_path: Path) -> None:
+    with serving(tmp_path, None) as service:
+        first = service.dispatch()
+        log = tmp_path / "dispatcher.log"
+        while "dispatching" not in log.read_text():
+            assert first.poll() is None
+        with pytest.raises(DispatcherError, match=rf"another dispatcher \(pid {first.pid}\) has the data folder"):
+            dispatcher.run(Settings(data_dir=tmp_path))
+
+
+def test_a_database_that_is_not_migrated_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DispatcherError, match=r"the database is at revision None, not \d+; run: blockwright migrate"):
+        dispatcher.run(Settings(data_dir=tmp_path))
+
+
+def test_a_dispatcher_ends_with_its_parent_if_told_so(tmp_path: Path) -> None:
+    Service(tmp_path, None).engine.dispose()
+    log = tmp_path / "log"
+    code = """
+import pathlib, subprocess, sys
+log = pathlib.Path(sys.argv[1])
+with log.open("w") as output:
+    child = subprocess.Popen([sys.executable, "-m", "workers.dispatcher", "--with-parent"], stderr=output)
+while "dispatching" not in log.read_text():
+    assert child.poll() is None
+"""
+    environment = {**os.environ, "BLOCKWRIGHT_DATA_DIR": str(tmp_path), "PYTHONPATH": python_path()}
+    subprocess.run([sys.executable, "-c", code, str(log)], env=environment, check=True)
+    deadline = time.monotonic() + 30
+    while "ended" not in log.read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_search_that_finds_no_ray_fails_with_the_reason(tmp_path: Path, unreachable: str) -> None:
+    service = Service(tmp_path, None)
+    search_id = service.submit(tiny.request())
+    looking = Dispatcher(Settings(data_dir=tmp_path, ray_address=unreachable))
+    looking.look()
+    service_search = service.search(search_id)
+    while service_search.state not in searches.TERMINAL:
+        looking.look()
+        service_search = service.search(search_id)
+    assert service_search.state == "failed"
+    assert f"no Ray cluster answers at '{unreachable}'" in str(service_search.reason)
+    looking.end()
+    service.engine.dispose()
+
+
+def test_a_runner_that_died_gives_its_search_back_and_after_three_times_fails_it(tmp_path: Path) -> None:
+    service = Service(tmp_path, None)
+    search_id = service.submit(tiny.request())
+    for attempt in (1, 2, 3):
+        with transaction(service.engine) as connection:
+            claim = searches.claim_next(connection, "test", free_cpus=1, free_gpus=0)
+            assert claim is not None
+            assert claim.attempt == attempt
+            gone = subprocess.Popen([sys.executable, "-c", ""])
+            process = processes.identify(gone.pid)
+            gone.wait()
+            runner = Runner(socket.gethostname(), process.pid, process.started)
+            searches.set_runner(connection, claim.lease, runner)
+        looking = Dispatcher(Settings(data_dir=tmp_path, ray_address="127.0.0.1:1", cpus=1e-9))
+        with transaction(service.engine) as connection:
+            (running,) = searches.running(connection)
+        assert looking._is_dead(running.runner)
+        looking._reclaim(running)
+    search = service.search(search_id)
+    assert search.state == "failed"
+    assert "3 attempts in a row ended without a new checkpoint" in str(search.reason)
+    service.engine.dispose()
+
+
+def test_a_hung_runner_of_a_cancelled_search_is_ended_by_force(tmp_path: Path) -> None:
+    service = Service(tmp_path, None)
+    search_id = service.submit(tiny.request())
+    code = "import signal; [signal.signal(n, signal.SIG_IGN) for n in (10, 15)]; print(flush=True); signal.pause()"
+    hung = subprocess.Popen([sys.executable, "-c", code], start_new_session=True, stdout=subprocess.PIPE)
+    assert hung.stdout is not None
+    hung.stdout.readline()
+    process = processes.identify(hung.pid)
+    with transaction(service.engine) as connection:
+        claim = searches.claim_next(connection, "test", free_cpus=1, free_gpus=0)
+        assert claim is not None
+        searches.set_runner(connection, claim.lease, Runner(socket.gethostname(), process.pid, process.started))
+        searches.cancel(connection, search_id)
+    looking = Dispatcher(Settings(data_dir=tmp_path, ray_address="127.0.0.1:1", stop_patience_s=0.5))
+    while service.search(search_id).state != "cancelled":
+        looking.look()
+    assert hung.wait() == -signal.SIGKILL
+    hung.stdout.close()
+    service.engine.dispose()

@@ -1,0 +1,188 @@
+"""The store in the database: batches, acknowledged checkpoints, and what happens when the search is somebody else's."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from db import datasets, reports, searches, trials
+from db.engine import reading, transaction
+from nas.errors import InvalidInput, SearchFailed
+from nas.steps import StepRecord
+from tests import tiny
+from tests.workers.service import Service
+from workers.recorder import Recorder
+from workers.store import Planned, Report, Saved, StopRequested, TrialKey
+from workers.trainable import file_sha256
+
+KEY = TrialKey("search", 0, 0)
+
+
+@dataclass
+class Claimed:
+    """A search that was claimed, and its recorder."""
+
+    service: Service
+    claim: searches.Claim
+    recorder: Recorder
+    stop: threading.Event
+    lost: threading.Event
+
+    def report(
+        self, step: int, *, loss: float = 1.0, device: str = "here", saved: bool = False, last: bool = False
+    ) -> Path:
+        """Send a report; its checkpoint file."""
+        record = StepRecord(
+            step=step, train_loss=loss, tokens_per_s=step + 0.5, probabilities=[[0.25, 0.75]], null_gaps=[0.1],
+            updates=[[step, 0]],
+        )  # fmt: skip
+        path = self.recorder.folder / "trials" / str(KEY) / "attempt-1" / f"step-{step}.safetensors"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if saved:
+            path.write_text(f"state after {step}")
+        kept = Saved(step, path, file_sha256(path), last) if saved else None
+        self.recorder.report(KEY, Report(record, kept, device))
+        return path
+
+    def kinds(self) -> list[str]:
+        return [event.type for event in self.service.events(self.claim.lease.search_id)]
+
+
+@pytest.fixture
+def claimed(tmp_path: Path) -> Iterator[Claimed]:
+    service = Service(tmp_path, None)
+    service.submit(tiny.request())
+    with transaction(service.engine) as connection:
+        claim = searches.claim_next(connection, "test", free_cpus=1, free_gpus=0, lease_s=1000)
+    assert claim is not None
+    stop, lost = threading.Event(), threading.Event()
+    recorder = Recorder(service.engine, claim.lease, tmp_path, claim.attempt, stop, lost.set)
+    recorder.plan([Planned(KEY, 40, {"/method/lr": 1e-3})])
+    recorder.begin(KEY)
+    yield Claimed(service, claim, recorder, stop, lost)
+    recorder.close()
+    service.engine.dispose()
+
+
+def test_records_come_back_as_they_were_sent(claimed: Claimed) -> None:
+    claimed.report(0)
+    claimed.report(10, loss=0.1 + 0.2)
+    assert claimed.recorder.records(KEY) == [
+        StepRecord(
+            step=step, train_loss=loss, tokens_per_s=step + 0.5, probabilities=[[0.25, 0.75]], null_gaps=[0.1],
+            updates=[[step, 0]],
+        )
+        for step, loss in ((0, 1.0), (10, 0.1 + 0.2))
+    ]  # fmt: skip
+
+
+def test_reports_that_come_together_are_one_event(claimed: Claimed) -> None:
+    for step in range(20):
+        claimed.report(step)
+    claimed.recorder.flush()
+    assert claimed.kinds().count("reports") <= 3
+
+
+def test_a_checkpoint_counts_with_all_reports_before_it(claimed: Claimed) -> None:
+    assert claimed.recorder.newest(KEY) is None
+    claimed.report(0)
+    path = claimed.report(10, saved=True)
+    assert claimed.recorder.newest(KEY) == Saved(10, path, file_sha256(path), last=False)
+    assert [record.step for record in claimed.recorder.records(KEY)] == [0, 10]
+    assert claimed.kinds()[-2:] == ["reports", "checkpoint"]
+
+
+def test_the_last_checkpoint_ends_the_trial(claimed: Claimed) -> None:
+    claimed.report(40, saved=True, last=True)
+    newest = claimed.recorder.newest(KEY)
+    assert newest is not None
+    assert newest.last
+    with reading(claimed.service.engine) as connection:
+        (trial,) = trials.of_search(connection, claimed.claim.lease.search_id)
+    assert trial.state == "succeeded"
+
+
+def test_two_files_are_kept_and_a_damaged_one_is_passed_over(claimed: Claimed) -> None:
+    paths = [claimed.report(step, saved=True) for step in (10, 20, 30)]
+    claimed.recorder.flush()
+    assert [path.exists() for path in paths] == [False, True, True]
+    paths[2].write_text("cut off")
+    newest = claimed.recorder.newest(KEY)
+    assert newest is not None
+    assert newest.step == 20
+
+
+def test_a_step_that_runs_again_is_told_once(claimed: Claimed) -> None:
+    claimed.report(10)
+    claimed.recorder.flush()
+    claimed.report(10)
+    claimed.recorder.flush()
+    assert claimed.kinds().count("reports") == 1
+
+
+def test_another_number_on_an_equal_device_fails_the_search(claimed: Claimed) -> None:
+    claimed.report(10)
+    claimed.recorder.flush()
+    claimed.report(10, loss=2.0)
+    with pytest.raises(SearchFailed, match=r"train_loss"):
+        claimed.recorder.flush()
+    with pytest.raises(SearchFailed, match=r"train_loss"):
+        claimed.report(20)
+
+
+def test_another_number_on_another_device_is_a_warning(claimed: Claimed) -> None:
+    claimed.report(10)
+    claimed.recorder.flush()
+    claimed.report(10, loss=2.0, device="elsewhere")
+    claimed.recorder.flush()
+    assert claimed.kinds()[-1] == "warning"
+
+
+def test_a_recorder_whose_lease_is_lost_writes_nothing_and_ends_its_process(claimed: Claimed) -> None:
+    with transaction(claimed.service.engine) as connection:
+        searches.reclaim(connection, claimed.claim.lease, "taken away by this test")
+    n_before = len(claimed.kinds())
+    claimed.report(10)
+    assert claimed.lost.wait(timeout=10)
+    with pytest.raises(SearchFailed, match=r"the search belongs to another runner now"):
+        claimed.recorder.flush()
+    assert len(claimed.kinds()) == n_before
+    with reading(claimed.service.engine) as connection:
+        (trial,) = trials.of_search(connection, claimed.claim.lease.search_id)
+        assert reports.newest(connection, trial.id) is None
+
+
+def test_no_stage_is_entered_after_a_request_to_stop(claimed: Claimed) -> None:
+    claimed.recorder.stage("measuring")
+    claimed.stop.set()
+    with pytest.raises(StopRequested):
+        claimed.recorder.stage("searching")
+
+
+def test_a_registered_text_is_read_and_a_built_in_one_gets_its_fingerprint(claimed: Claimed) -> None:
+    path = claimed.recorder.folder.parent.parent / "letters.txt"
+    path.write_bytes(tiny.text())
+    with transaction(claimed.service.engine) as connection:
+        datasets.register(connection, name="letters", fingerprint="f" * 64, n_bytes=20_000, path="letters.txt")
+    assert claimed.recorder.text("letters", None) == tiny.text()
+    assert len(claimed.recorder.text("python-docs", None)) > 100_000
+    with reading(claimed.service.engine) as connection:
+        assert datasets.get(connection, "python-docs").path is None
+    with pytest.raises(InvalidInput, match=r"nowhere"):
+        claimed.recorder.text("nowhere", None)
+
+
+def test_a_table_is_found_by_its_key_and_by_its_id(claimed: Claimed) -> None:
+    request = tiny.request()
+    table = tiny.table(request.space)
+    claimed.recorder.inputs(request.model_copy(update={"latency_table": table.id}), table, "key")
+    assert claimed.recorder.table("key") == table
+    assert claimed.recorder.table("another key") is None
+    assert claimed.recorder.table_by_id(table.id) == table
+    assert claimed.service.search(claimed.claim.lease.search_id).request["latency_table"] == table.id
+    with pytest.raises(InvalidInput, match=r"unheard-of"):
+        claimed.recorder.table_by_id("unheard-of")
