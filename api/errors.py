@@ -139,4 +139,5 @@ def _on_bug(request: Request, error: Exception) -> JSONResponse:
         "request %s failed: %s", _request_id(request), type(error).__name__
     )  # uvicorn logs the traceback after it
     detail = f"something went wrong here; the log of the api names request {_request_id(request)}"
-    return problem(_request_id(request), 500, "internal", detail)
+    # uvicorn drops the connection after a bug; said so, no client sends its next request into the void.
+    return problem(_request_id(request), 500, "internal", detail, headers={"Connection": "close"})
