@@ -135,9 +135,8 @@ def _on_database(request: Request, error: Exception) -> JSONResponse:
 
 
 def _on_bug(request: Request, error: Exception) -> JSONResponse:
-    log.error(
-        "request %s failed: %s", _request_id(request), type(error).__name__
-    )  # uvicorn logs the traceback after it
+    # uvicorn logs the traceback right after this line.
+    log.error("request %s failed: %s", _request_id(request), type(error).__name__)
     detail = f"something went wrong here; the log of the api names request {_request_id(request)}"
     # uvicorn drops the connection after a bug; said so, no client sends its next request into the void.
     return problem(_request_id(request), 500, "internal", detail, headers={"Connection": "close"})
