@@ -13,6 +13,12 @@ from typing import Any
 FORMAT_VERSION = 1  # of config.json; grows when an older reader could no longer build the network
 
 
+def _check_range(name: str, value: int | None, most: int) -> None:
+    """A typing error of some zeros must be refused here, not run out of memory in a trial."""
+    if value is not None and not 1 <= value <= most:
+        raise ValueError(f"{name} is {value}; it must be between 1 and {most}")
+
+
 @dataclass(frozen=True)
 class Shape:
     """What every block of a network shares.
@@ -57,8 +63,7 @@ class AttentionOptions:
     n_heads: int | None = None
 
     def __post_init__(self) -> None:
-        if self.n_heads is not None and self.n_heads < 1:
-            raise ValueError(f"n_heads is {self.n_heads}; it must be at least 1")
+        _check_range("n_heads", self.n_heads, 256)
 
 
 @dataclass(frozen=True)
@@ -68,8 +73,7 @@ class FfnOptions:
     ratio: int = 4
 
     def __post_init__(self) -> None:
-        if self.ratio < 1:
-            raise ValueError(f"ratio is {self.ratio}; it must be at least 1")
+        _check_range("ratio", self.ratio, 64)
 
 
 @dataclass(frozen=True)
@@ -84,8 +88,7 @@ class SguOptions:
     ratio: int = 4
 
     def __post_init__(self) -> None:
-        if self.ratio < 1:
-            raise ValueError(f"ratio is {self.ratio}; it must be at least 1")
+        _check_range("ratio", self.ratio, 64)
 
 
 @dataclass(frozen=True)
@@ -96,10 +99,8 @@ class MgkOptions:
     n_keys: int = 2
 
     def __post_init__(self) -> None:
-        if self.n_heads is not None and self.n_heads < 1:
-            raise ValueError(f"n_heads is {self.n_heads}; it must be at least 1")
-        if self.n_keys < 1:
-            raise ValueError(f"n_keys is {self.n_keys}; it must be at least 1")
+        _check_range("n_heads", self.n_heads, 256)
+        _check_range("n_keys", self.n_keys, 64)
 
 
 @dataclass(frozen=True)

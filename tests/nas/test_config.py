@@ -63,7 +63,7 @@ def refusals(request: dict[str, Any] | str) -> list[tuple[str, str]]:
         ),
         (
             "space.candidates", [{"label": "f", "block": "ffn", "options": {"ratio": 0}}], "space.candidates.0",
-            "Value error, options of block 'ffn': ratio is 0; it must be at least 1",
+            "Value error, options of block 'ffn': ratio is 0; it must be between 1 and 64",
         ),
         (
             "space.candidates", [{"label": "f", "block": "ffn", "options": {"ratio": "wide"}}], "space.candidates.0",

@@ -44,13 +44,14 @@ def test_odd_head_width_is_fine_without_rotary_positions() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: AttentionOptions(n_heads=0), "n_heads is 0; it must be at least 1"),
-        (lambda: FfnOptions(ratio=0), "ratio is 0; it must be at least 1"),
-        (lambda: SguOptions(ratio=-1), "ratio is -1; it must be at least 1"),
-        (lambda: MgkOptions(n_heads=0), "n_heads is 0; it must be at least 1"),
-        (lambda: MgkOptions(n_keys=0), "n_keys is 0; it must be at least 1"),
+        (lambda: AttentionOptions(n_heads=0), "n_heads is 0; it must be between 1 and 256"),
+        (lambda: FfnOptions(ratio=0), "ratio is 0; it must be between 1 and 64"),
+        (lambda: FfnOptions(ratio=10**9), "ratio is 1000000000; it must be between 1 and 64"),
+        (lambda: SguOptions(ratio=-1), "ratio is -1; it must be between 1 and 64"),
+        (lambda: MgkOptions(n_heads=0), "n_heads is 0; it must be between 1 and 256"),
+        (lambda: MgkOptions(n_keys=0), "n_keys is 0; it must be between 1 and 64"),
     ],
-    ids=["attention", "ffn", "sgu", "mgk heads", "mgk keys"],
+    ids=["attention", "ffn", "huge ffn", "sgu", "mgk heads", "mgk keys"],
 )
 def test_impossible_option_is_refused(make: Callable[[], object], message: str) -> None:
     with pytest.raises(ValueError, match=f"^{message}$"):
