@@ -118,6 +118,7 @@ class Dispatcher:
     def end(self) -> None:
         """Stop every runner of this host in good order, and Ray if it is ours."""
         self._stopping_since.clear()
+        here = {processes.identify(pid) for pid in self._children}
         while True:
             self._reap()
             with reading(self._engine) as connection:
@@ -125,17 +126,20 @@ class Dispatcher:
             if not running:
                 break
             for each in running:
+                assert each.runner is not None
+                here.add(_process(each.runner))
                 if self._is_dead(each.runner):
                     self._reclaim(each)
                 else:
                     self._press(each)
             time.sleep(0.2)
-        for child in self._children.values():  # they have written their end, and may still be leaving Ray
-            try:
-                child.wait(self._settings.stop_patience_s)
-            except subprocess.TimeoutExpired:
-                processes.end_session(processes.identify(child.pid), patience_s=0)
-                child.wait()
+        # All have written their end by now; some are still taking leave of Ray.
+        deadline = time.monotonic() + self._settings.stop_patience_s
+        while any(processes.alive(each) for each in here) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        for each_process in here:
+            processes.end_session(each_process, patience_s=0)
+        self._reap()
         if self._settings.ray_address is None:
             found = cluster.find(self._settings.data_dir)
             if found is not None:

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from db import checkpoints, latency_tables, reports, searches, trials
@@ -24,8 +25,9 @@ pytestmark = pytest.mark.ray
 
 
 def request(**method: Any) -> SearchRequest:
-    lively = {"n_steps": 300, "warmup_share": 0.2, "alpha_share": 0.5, "alpha_lr": 0.1, "checkpoint_every": 20}
-    return tiny.request(method={**lively, **method}, trials={"n_seeds": 2})
+    lively = {"n_steps": 300, "warmup_share": 0.2, "alpha_share": 0.5, "alpha_lr": 0.1}
+    reports = {"report_every": 10, "checkpoint_every": 20}
+    return tiny.request(method={**lively, **reports, **method}, trials={"n_seeds": 2})
 
 
 def probabilities(service: Service, search_id: str) -> dict[int, list[tuple[int, Any]]]:
@@ -38,7 +40,19 @@ def probabilities(service: Service, search_id: str) -> dict[int, list[tuple[int,
     return found
 
 
-def test_a_search_whose_runner_was_killed_ends_as_an_undisturbed_one_bit_by_bit(
+def trial_processes(ray_cluster: Cluster) -> list[int]:
+    """The processes of the cluster that run a trial."""
+    pids = processes.members(ray_cluster.process.pid)
+    return [pid for pid in pids if "ray::ImplicitFunc" in " ".join(psutil.Process(pid).cmdline())]
+
+
+def has_new_reports(service: Service, search_id: str, n_told: int, *, n_trials: int) -> bool:
+    """Whether so many trials have reported since the first `n_told` events."""
+    new = service.events(search_id)[n_told:]
+    return len({event.data["trial"] for event in new if event.type == "reports"}) >= n_trials
+
+
+def test_a_search_whose_trial_and_runner_were_killed_ends_as_an_undisturbed_one_bit_by_bit(
     tmp_path: Path, ray_cluster: Cluster
 ) -> None:
     wanted = request()
@@ -48,14 +62,13 @@ def test_a_search_whose_runner_was_killed_ends_as_an_undisturbed_one_bit_by_bit(
         service.wait_for(search_id, lambda: service.has_event(search_id, "checkpoint"))
         runner = service.running(search_id).runner
         assert runner is not None
+        n_told = len(service.events(search_id))
+        os.kill(trial_processes(ray_cluster)[0], signal.SIGKILL)  # Tune starts it again, from its own checkpoint
+        service.wait_for(search_id, lambda: has_new_reports(service, search_id, n_told, n_trials=2))
         os.kill(runner.pid, signal.SIGKILL)
         killed = time.monotonic()
-        n_before = len(service.events(search_id))
-
-        def goes_on() -> bool:
-            return any(event.type == "reports" for event in service.events(search_id)[n_before:])
-
-        service.wait_for(search_id, goes_on)
+        n_told = len(service.events(search_id))
+        service.wait_for(search_id, lambda: has_new_reports(service, search_id, n_told, n_trials=1))
         assert time.monotonic() - killed < 45
         service.wait_for(search_id, lambda: service.search(search_id).state == "succeeded")
 
@@ -134,7 +147,7 @@ def test_a_killed_dispatcher_is_replaced_and_a_stopped_one_leaves_nothing_runnin
         dispatching = tmp_path / "dispatcher.log"
         service.wait_for(search_id, lambda: dispatching.read_text().count("dispatching") == 2)
         n_before = service.search(search_id).last_event
-        service.wait_for(search_id, lambda: service.search(search_id).last_event > n_before + 20)
+        service.wait_for(search_id, lambda: service.search(search_id).last_event > n_before + 5)
         assert service.running(search_id).runner == runner  # adopted, not started again
         assert cluster.find(tmp_path) == head
 
