@@ -36,7 +36,7 @@ def run_search(request: SearchRequest, store: Store, trials: TrialRunner) -> dic
     with stage("searching"):
         searched = stages.search(inputs, store, trials)
     with stage("deriving"):
-        derived = stages.derive_all(inputs, searched, store)
+        derived = stages.derive_all(inputs, searched, store, trials)
         rule = stages.infer_rule(derived, store)
     with stage("retraining"):
         winner, parent = stages.retrain(inputs, searched, derived, store, trials)
@@ -72,6 +72,7 @@ def _describe(inputs: Inputs, searched: Searched, derived: list[Derived], store:
             "device": inputs.table.device,
             "train_length": request.task.train_length,
             "serve": [serve.model_dump() for serve in request.task.serve],
+            "candidates": [candidate.model_dump() for candidate in request.space.candidates],
             "sample": searched.sample,
             "values": dict(searched.values),
         },

@@ -24,7 +24,6 @@ from nas.config import SearchRequest
 from nas.cost import LatencyTable, entry_key
 from nas.data.corpora import fingerprint
 from nas.data.parts import VOCAB_SIZE, split
-from nas.derive import argmax_architecture, derive
 from nas.errors import DataError, SearchFailed
 from nas.export.bundle import write_bundle
 from nas.export.check import check_export
@@ -32,12 +31,15 @@ from nas.measure import PairedLatency, compare_latency, device_description, meas
 from nas.pressure import target_ms
 from nas.retrain import RetrainResult, build, load_network, read_result
 from nas.steps import StepRecord
+from workers.budget import derive_by_table, derive_within
+from workers.folder import write_json
 from workers.samples import Told, next_wave
 from workers.store import Planned, Saved, Store, TrialKey
 from workers.trainable import TrialSpec, file_sha256
 from workers.trials import TrialRunner
 
-_LATENCY_ROUNDS = 200
+_LATENCY_ROUNDS = 200  # of the comparison that is reported
+_CORRECTION_ROUNDS = 60  # of each look at a derived architecture, before it is retrained
 
 
 @dataclass(frozen=True)
@@ -157,8 +159,9 @@ def table_key(request: SearchRequest, device: Mapping[str, str]) -> str:
 def _check_budget(request: SearchRequest, table: LatencyTable) -> None:
     """Before any training: a budget is infeasible by the costs alone, so any distinct probabilities will do."""
     row = np.arange(len(request.space.candidates), 0, -1, dtype=float)
-    probabilities = np.tile(row / row.sum(), (request.space.n_slots, 1))
-    _derive(request, table, probabilities.tolist(), [0.0] * request.space.n_slots)
+    probabilities = np.tile(row / row.sum(), (request.space.n_slots, 1)).tolist()
+    record = StepRecord(0, probabilities=probabilities, null_gaps=[0.0] * request.space.n_slots)
+    derive_by_table(request, table, record, target_ms(request, table))
 
 
 # -- search -----------------------------------------------------------------------------------------------------------
@@ -232,8 +235,8 @@ def _run(
         specs.append(
             TrialSpec(
                 key=each.key,
-                request=inputs.request.resolve(each.values, each.key.seed).model_dump(),
-                table=inputs.table.model_dump() if architecture is None else None,
+                request=inputs.request.resolve(each.values, each.key.seed).model_dump(mode="json"),
+                table=inputs.table.model_dump(mode="json") if architecture is None else None,
                 architecture=architecture.to_json() if architecture is not None else None,
                 dataset=str(inputs.dataset),
                 dataset_sha256=str(inputs.request.task.dataset_fingerprint),
@@ -251,7 +254,7 @@ def _seeds(request: SearchRequest, n: int) -> list[int]:
 # -- derive -----------------------------------------------------------------------------------------------------------
 
 
-def derive_all(inputs: Inputs, searched: Searched, store: Store) -> list[Derived]:
+def derive_all(inputs: Inputs, searched: Searched, store: Store, trials: TrialRunner) -> list[Derived]:
     """Two architectures per seed, by argmax and within the budget, and the parent; seed by seed, never on averages.
 
     A seed in which nothing moved beyond chance has no architecture; a warning says so.
@@ -264,13 +267,9 @@ def derive_all(inputs: Inputs, searched: Searched, store: Store) -> list[Derived
     reasons = []
     for seed, record in sorted(searched.last.items()):
         key = TrialKey("search", searched.sample, seed)
-        assert record.probabilities is not None
-        assert record.null_gaps is not None
         try:
-            best = argmax_architecture(
-                record.probabilities, record.null_gaps, request.space, slot_costs=table.slot_ms(request.space)
-            )
-            within = _derive(request, table, record.probabilities, record.null_gaps)
+            best = derive_by_table(request, table, record, None)
+            within = _within_budget(inputs, record, key, store, trials)
         except SearchFailed as error:
             reasons.append(f"seed {seed}: {error}")
             continue
@@ -285,17 +284,25 @@ def derive_all(inputs: Inputs, searched: Searched, store: Store) -> list[Derived
     return derived
 
 
-def _derive(
-    request: SearchRequest, table: LatencyTable, probabilities: list[list[float]], null_gaps: list[float]
+def _within_budget(
+    inputs: Inputs, record: StepRecord, key: TrialKey, store: Store, trials: TrialRunner
 ) -> Architecture:
-    return derive(
-        probabilities,
-        null_gaps,
-        request.space,
-        slot_costs=table.slot_ms(request.space),
-        offset=table.offset_ms,
-        budget_ms=target_ms(request, table),
-    )
+    """As `derive_within`; remembered in the folder, since a second timing could end elsewhere."""
+    path = store.folder / f"derived-{key}.json"
+    if path.exists():
+        return Architecture.from_json(json.loads(path.read_text()))
+
+    def time_beside(labels: Sequence[str], others: Sequence[str]) -> PairedLatency:
+        request = inputs.request
+        return trials.call(
+            request.resources, time_in_turns, request.model_dump(mode="json"), labels, others, _CORRECTION_ROUNDS
+        )
+
+    architecture, warning = derive_within(inputs.request, inputs.table, record, time_beside)
+    if warning is not None:
+        store.warn(f"seed {key.seed}: {warning}")
+    write_json(path, architecture.to_json())
+    return architecture
 
 
 def _keep(role: str, architecture: Architecture, inputs: Inputs, store: Store, key: TrialKey | None) -> Derived:
@@ -392,14 +399,17 @@ def compare(inputs: Inputs, derived: Retrained, parent: Retrained | None, trials
     latency = trials.call(
         request.resources,
         time_in_turns,
-        request.model_dump(),
+        request.model_dump(mode="json"),
         derived.derived.architecture.labels,
         parent.derived.architecture.labels,
+        _LATENCY_ROUNDS,
     )
     return Comparison(quality, latency)
 
 
-def time_in_turns(request: Mapping[str, Any], derived: Sequence[str], parent: Sequence[str]) -> PairedLatency:
+def time_in_turns(
+    request: Mapping[str, Any], derived: Sequence[str], parent: Sequence[str], rounds: int
+) -> PairedLatency:
     """Time both networks round-robin in this process. Weights do not matter to the time, so they are fresh ones."""
     parsed = SearchRequest.model_validate(request)
     networks = {
@@ -407,7 +417,7 @@ def time_in_turns(request: Mapping[str, Any], derived: Sequence[str], parent: Se
         "parent": build(parsed.network_config(parent, VOCAB_SIZE)),
     }
     threads = max(1, int(parsed.resources.cpus))
-    return compare_latency(networks, parsed.task.serve[0], _LATENCY_ROUNDS, threads=threads)
+    return compare_latency(networks, parsed.task.serve[0], rounds, threads=threads)
 
 
 # -- export -----------------------------------------------------------------------------------------------------------
@@ -428,7 +438,7 @@ def export(inputs: Inputs, winner: Retrained, comparison: Comparison | None, sto
         state=network.state_dict(),
         config=config,
         architecture=architecture.to_json(),
-        request=request.model_dump(),
+        request=request.model_dump(mode="json"),
         figures=_figures(winner, comparison),
     )
     checked = check_export(bundle.zip, network)

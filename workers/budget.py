@@ -1,0 +1,79 @@
+"""The budget as measured, not as predicted: derive, time, correct the bound, derive again.
+
+An additive table predicts within some percent; a bound that is met on paper can be missed on the machine. So each
+derived architecture is timed before it is retrained, and where it is over, the bound shrinks by what it was over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from nas.architecture import Architecture, interleaved
+from nas.config import SearchRequest
+from nas.cost import LatencyTable
+from nas.derive import derive
+from nas.errors import Infeasible
+from nas.measure import PairedLatency
+from nas.pressure import target_ms
+from nas.steps import StepRecord
+
+_MOST_CORRECTIONS = 3
+
+Timing = Callable[[Sequence[str], Sequence[str]], PairedLatency]
+
+
+def derive_within(
+    request: SearchRequest, table: LatencyTable, record: StepRecord, time_beside: Timing
+) -> tuple[Architecture, str | None]:
+    """The most probable architecture within the request's budget, as measured up to the repeatability.
+
+    Args:
+        request: with its budget; without one nothing is timed.
+        table: predicts.
+        record: the last one of a search.
+        time_beside: times the network of the first labels in turns with that of the second.
+
+    Returns:
+        The architecture, and a warning where it is still over the budget after all corrections.
+
+    Raises:
+        Infeasible: no architecture is predicted to meet the budget.
+        SearchFailed: nothing moved beyond chance.
+    """
+    budget = request.budget.latency
+    architecture = derive_by_table(request, table, record, target_ms(request, table))
+    if budget is None:
+        return architecture, None
+    over = None
+    for _ in range(_MOST_CORRECTIONS + 1):
+        beside = architecture if budget.ratio_to_parent is None else interleaved(request.space)
+        timed = time_beside(architecture.labels, beside.labels)
+        allowed = budget.ms if budget.ms is not None else budget.ratio_to_parent
+        assert allowed is not None
+        taken = timed.ms["derived"] if budget.ms is not None else timed.ratio
+        if taken <= allowed * (1 + timed.repeatability):
+            return architecture, None
+        unit = "ms" if budget.ms is not None else "of the parent's latency"
+        over = f"{architecture} takes {taken:.4g} {unit} as measured; the budget is {allowed:.4g}"
+        try:
+            corrected = table.predict_ms(architecture, request.space) * allowed / taken
+            architecture = derive_by_table(request, table, record, corrected)
+        except Infeasible:
+            break
+    return architecture, over
+
+
+def derive_by_table(
+    request: SearchRequest, table: LatencyTable, record: StepRecord, budget_ms: float | None
+) -> Architecture:
+    """The most probable architecture that the table predicts within a bound. Raises: as `nas.derive.derive`."""
+    assert record.probabilities is not None
+    assert record.null_gaps is not None
+    return derive(
+        record.probabilities,
+        record.null_gaps,
+        request.space,
+        slot_costs=table.slot_ms(request.space),
+        offset=table.offset_ms,
+        budget_ms=budget_ms,
+    )
