@@ -79,7 +79,7 @@ class FolderStore:
         return self._given_table
 
     def inputs(self, request: SearchRequest, table: LatencyTable, key: str) -> None:
-        write_json(self._folder / "table.json", table.model_dump())
+        write_json(self._folder / "table.json", table.model_dump(mode="json"))
         self._on_event("latency_table", {"id": table.id})
 
     def plan(self, trials: Sequence[Planned]) -> None:

@@ -66,7 +66,7 @@ def _claim(folder: Path, request: SearchRequest) -> None:
         if SearchRequest.model_validate_json(path.read_text()) != request:
             raise InvalidInput(f"{folder} holds another search; give a folder of its own")
     else:
-        write_json(path, request.model_dump())
+        write_json(path, request.model_dump(mode="json"))
 
 
 class InlineTrials:

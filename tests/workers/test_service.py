@@ -79,7 +79,7 @@ def test_a_search_whose_trial_and_runner_were_killed_ends_as_an_undisturbed_one_
         numbers = [(event.data["trial"], event.data["first_step"]) for event in told if event.type == "reports"]
         assert len(numbers) == len(set(numbers))
         kinds = [event.type for event in told]
-        assert [kinds.count(kind) for kind in ("latency_table", "requeued", "rule", "succeeded")] == [2, 1, 1, 1]
+        assert [kinds.count(kind) for kind in ("latency_table", "requeued", "rule", "succeeded")] == [1, 1, 1, 1]
         folder = tmp_path / "searches" / search_id
         assert (folder / "export.zip").exists()
         assert search.result is not None
