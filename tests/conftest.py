@@ -14,6 +14,8 @@ from workers import cluster
 from workers.cluster import Cluster
 from workers.settings import Settings
 
+os.environ.update(cluster.client_environment(None))  # before anything imports ray, which reads it then
+
 hypothesis.settings.register_profile("blockwright", deadline=None, max_examples=50, derandomize=True)
 hypothesis.settings.load_profile("blockwright")
 

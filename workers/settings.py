@@ -13,6 +13,11 @@ from pydantic import Field
 from db import settings as db_settings
 
 
+def _usable_cpus() -> float:
+    """What this process may run on, which a container or taskset may have cut."""
+    return float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+
+
 class Settings(db_settings.Settings):
     """Where the data lies (from db) and how work is run."""
 
@@ -20,7 +25,7 @@ class Settings(db_settings.Settings):
     ray_token_file: Path | None = Field(None, description="token of that cluster; ours makes its own")
     ray_temp_dir: Path = Field(Path("/tmp"), description="where Ray's session folder goes; a short path")
     object_store_mb: int = Field(128, ge=80, description="shared memory of the local Ray, MiB")
-    cpus: float = Field(float(os.cpu_count() or 1), gt=0, description="CPUs that trials may take")
+    cpus: float = Field(default_factory=_usable_cpus, gt=0, description="CPUs that trials may take")
     gpus: int = Field(0, ge=0, description="GPUs that trials may take")
     lease_s: float = Field(9, gt=0, description="a runner unheard of for so long has lost its search")
     heartbeat_s: float = Field(3, gt=0, description="seconds between a runner's heartbeats")

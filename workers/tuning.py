@@ -27,7 +27,7 @@ os.environ.update(  # read by ray.tune when it is imported, or when a Tuner runs
 
 import ray
 from ray import tune
-from ray.exceptions import RayError, RayTaskError
+from ray.exceptions import RayTaskError
 
 from nas.config import Resources
 from nas.errors import BlockwrightError, InvalidInput, SearchFailed
@@ -164,7 +164,7 @@ class TuneRecorder(tune.Callback):  # type: ignore[misc]
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         self.n_ended += 1
         with self._noting():
-            self._fail(_key(trial), _reason(trial.get_error()))
+            self._fail(_key(trial), _reason(trial))
 
     @contextmanager
     def _noting(self) -> Iterator[None]:
@@ -221,11 +221,10 @@ def _from_json(text: str) -> Report:
     return Report(StepRecord(**data["record"]), saved, data["device"])
 
 
-def _reason(error: Any) -> str:
-    """One line of what Tune knows of a trial's end."""
+def _reason(trial: Any) -> str:
+    """One line of why a trial ended, from where Tune has put its last error."""
+    path = trial.pickled_error_file  # written by this very process, in Tune's folder of this run
+    error = ray.cloudpickle.loads(Path(path).read_bytes()) if path else None
     if isinstance(error, RayTaskError):
-        cause = error.cause
-        return f"{type(cause).__name__}: {' '.join(str(cause).split())}"
-    if isinstance(error, RayError):
-        return f"its process died: {str(error).strip().splitlines()[0]}"
-    return " ".join(str(error).split()[:60])
+        return f"{type(error.cause).__name__}: {' '.join(str(error.cause).split())}"
+    return f"its process died: {str(error).strip().splitlines()[0]}"

@@ -1,0 +1,83 @@
+"""A runner that may no longer write ends itself, with everything it started."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from db import searches
+from db.engine import transaction
+from tests import tiny
+from tests.workers.service import Service
+from workers.cluster import python_path
+
+HEART = """
+import sys, time
+from db.lease import Lease
+from workers.process import Heartbeat
+from workers.settings import Settings
+Heartbeat(Settings(), Lease(sys.argv[1], int(sys.argv[2])), lambda: print("cancelling", flush=True))
+time.sleep(100)
+"""
+
+
+def start(service: Service, command: list[str], **settings: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, *command],
+        env={
+            **os.environ,
+            "BLOCKWRIGHT_DATA_DIR": str(service.data_dir),
+            "PYTHONPATH": python_path(),
+            **{f"BLOCKWRIGHT_{name}": value for name, value in settings.items()},
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def claim(service: Service) -> searches.Claim:
+    service.submit(tiny.request())
+    with transaction(service.engine) as connection:
+        claimed = searches.claim_next(connection, "test", free_cpus=1, free_gpus=0, lease_s=60)
+    assert claimed is not None
+    return claimed
+
+
+def test_a_runner_with_an_old_token_ends_itself(tmp_path: Path) -> None:
+    service = Service(tmp_path, None)
+    lease = claim(service).lease
+    old = str(lease.token - 1)
+    runner = start(service, ["-m", "workers.process", "--search", lease.search_id, "--token", old])
+    said, _ = runner.communicate(timeout=60)
+    assert runner.returncode == -signal.SIGKILL
+    assert "stopping: the search belongs to another runner now" in said
+    service.engine.dispose()
+
+
+def test_a_runner_without_database_ends_itself_with_its_lease(tmp_path: Path) -> None:
+    service = Service(tmp_path, None)
+    lease = claim(service).lease
+    with transaction(service.engine):  # nobody else can write now
+        heart = start(service, ["-c", HEART, lease.search_id, str(lease.token)], LEASE_S="4", HEARTBEAT_S="0.2")
+        said, _ = heart.communicate(timeout=60)
+    assert heart.returncode == -signal.SIGKILL
+    assert "stopping: the database was out of reach until the end of the lease" in said
+    service.engine.dispose()
+
+
+def test_a_heartbeat_hears_of_a_cancel(tmp_path: Path) -> None:
+    service = Service(tmp_path, None)
+    lease = claim(service).lease
+    with transaction(service.engine) as connection:
+        searches.cancel(connection, lease.search_id)
+    heart = start(service, ["-c", HEART, lease.search_id, str(lease.token)])
+    assert heart.stdout is not None
+    assert heart.stdout.readline() == "cancelling\n"
+    heart.kill()
+    heart.communicate()
+    service.engine.dispose()

@@ -1,0 +1,120 @@
+"""Trials through Ray Tune: the same reports as in this process, and reasons that reach the user."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nas.architecture import interleaved
+from nas.config import Resources
+from nas.errors import InvalidInput, SearchFailed
+from tests import tiny
+from workers.cluster import Cluster, ClusterError
+from workers.folder import FolderStore
+from workers.inline import InlineTrials
+from workers.store import StopRequested, TrialKey
+from workers.trainable import TrialSpec
+
+ONE = Resources(cpus=1, gpus=0.5)
+
+
+def spec(store: FolderStore, seed: int, **changed: Any) -> TrialSpec:
+    request = tiny.request()
+    dataset = store.folder / "dataset.txt"
+    dataset.write_bytes(tiny.text())
+    key = TrialKey("retrain", 0, seed)
+    fields = {
+        "key": key,
+        "request": request.resolve({}, seed).model_dump(mode="json"),
+        "table": None,
+        "architecture": interleaved(request.space).to_json(),
+        "dataset": str(dataset),
+        "dataset_sha256": hashlib.sha256(tiny.text()).hexdigest(),
+        "folder": str(store.folder / "trials" / str(key) / "attempt-1"),
+        "resume": None,
+    }
+    return TrialSpec(**{**fields, **changed})
+
+
+def losses(store: FolderStore, seed: int) -> list[tuple[int, float | None]]:
+    return [(record.step, record.val_loss) for record in store.records(TrialKey("retrain", 0, seed))]
+
+
+@pytest.mark.ray
+def test_trials_report_as_in_this_process_and_failures_say_why(tmp_path: Path, ray_driver: Cluster) -> None:
+    from workers.tuning import RayTrials
+
+    through_ray = FolderStore(tmp_path / "ray", {}, lambda kind, data: None)
+    here = FolderStore(tmp_path / "here", {}, lambda kind, data: None)
+    listened: list[bool] = []
+    trials = RayTrials(tmp_path / "tune", threading.Event(), lambda: listened.append(True))
+    failures = trials.run(
+        [
+            spec(through_ray, 0),
+            spec(through_ray, 1, dataset_sha256="0" * 64),  # a failure of ours is told at once
+            spec(through_ray, 2, dataset="/nowhere"),  # any other one is tried again, and then told
+        ],
+        through_ray,
+    )
+    assert InlineTrials().run([spec(here, 0)], here) == {}
+    assert losses(through_ray, 0) == losses(here, 0)
+    assert [step for step, _ in losses(here, 0)] == [0, 2, 4, 6]
+    assert set(failures) == {"retrain-0-1", "retrain-0-2"}
+    assert failures["retrain-0-1"] == "the text of dataset 'python-docs' has changed since the search began"
+    assert failures["retrain-0-2"] == "FileNotFoundError: [Errno 2] No such file or directory: '/nowhere'"
+    assert listened == [True]
+    assert not (tmp_path / "tune").exists()
+
+
+@pytest.mark.ray
+def test_what_the_store_refuses_ends_the_run_with_that_very_error(tmp_path: Path, ray_driver: Cluster) -> None:
+    from workers.tuning import RayTrials
+
+    def refuse(kind: str, data: dict[str, Any]) -> None:
+        if kind == "reports":
+            raise SearchFailed("refused by this test")
+
+    store = FolderStore(tmp_path, {}, refuse)
+    with pytest.raises(SearchFailed, match=r"^refused by this test$"):
+        RayTrials(tmp_path / "tune", threading.Event(), lambda: None).run([spec(store, 0)], store)
+
+
+@pytest.mark.ray
+def test_a_call_gives_the_result_or_the_error_and_can_be_stopped(tmp_path: Path, ray_driver: Cluster) -> None:
+    from workers.tuning import RayTrials
+
+    stop = threading.Event()
+    trials = RayTrials(tmp_path, stop, lambda: None)
+    assert trials.call(ONE, json.loads, "[1]") == [1]
+    with pytest.raises(json.JSONDecodeError, match=r"^Expecting value"):
+        trials.call(ONE, json.loads, "")
+    stop.set()
+    with pytest.raises(StopRequested):
+        trials.call(ONE, subprocess.run, ["sleep", "100"])
+    with pytest.raises(StopRequested):
+        trials.run([], FolderStore(tmp_path / "search", {}, lambda kind, data: None))
+
+
+@pytest.mark.ray
+def test_more_than_a_machine_has_is_refused(tmp_path: Path, ray_driver: Cluster) -> None:
+    from workers.tuning import RayTrials
+
+    trials = RayTrials(tmp_path, threading.Event(), lambda: None)
+    trials.check(Resources(cpus=2, gpus=2))
+    with pytest.raises(InvalidInput, match=r"a trial needs 1 CPUs and 3 GPUs on one machine; the largest has 2 CPUs a"):
+        trials.check(Resources(cpus=1, gpus=3))
+
+
+def test_an_address_where_nobody_listens_is_refused_at_once() -> None:
+    from workers.tuning import connect
+
+    with pytest.raises(ClusterError, match=r"no Ray cluster answers at '127\.0\.0\.1:1': .*refused"):
+        connect("127.0.0.1:1")
+    with pytest.raises(ClusterError, match=r"no Ray cluster answers at 'nonsense'"):
+        connect("nonsense")
