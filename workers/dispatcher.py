@@ -139,7 +139,8 @@ class Dispatcher:
             time.sleep(0.1)
         for each_process in here:
             processes.end_session(each_process, patience_s=0)
-        self._reap()
+        for child in self._children.values():
+            child.wait()
         if self._settings.ray_address is None:
             found = cluster.find(self._settings.data_dir)
             if found is not None:
