@@ -36,11 +36,13 @@ class SpatialGatingUnit(Block):
         tokens = x.shape[1]
         weight = self.weight[:tokens, :tokens]
         weight = weight.tril() if context.causal else weight
-        z1, z2 = F.gelu(self.proj_in(x), approximate="tanh").chunk(2, dim=-1)  # (B, T, G) each
+        # Two products with the halves of one matrix: halves of one product would be strided, and copied at each use.
+        halves = zip(self.proj_in.weight.chunk(2), self.proj_in.bias.chunk(2), strict=True)
+        z1, z2 = (F.gelu(F.linear(x, *half), approximate="tanh") for half in halves)  # (B, T, G) each
         z2 = self.norm(z2)
         if context.key_padding is not None:
             # After the norm: the norm of a zero vector is its shift, which is not zero once trained.
             z2 = z2 * context.key_padding[:, :, None]
-        gate = weight @ z2 + self.bias[:tokens, None]  # (B, T, G)
+        gate = torch.baddbmm(self.bias[:tokens, None], weight.expand(len(x), tokens, tokens), z2)  # (B, T, G)
         out: Tensor = self.proj_out(z1 * gate)  # annotated: calling a module returns Any
         return out
