@@ -146,8 +146,8 @@ class Latency(BaseModel):
     parent_ms: float
 
 
-class RuleLine(BaseModel):
-    """What the architectures of the seeds have in common."""
+class RuleLine(BaseModel, extra="allow"):
+    """What the architectures of the seeds have in common; beside the line, the numbers behind it."""
 
     statement: str
     verdict: Literal["not confirmed"]

@@ -111,14 +111,13 @@ def probability_table(
     return table
 
 
-def result(found: Mapping[str, Any], candidates: Sequence[Mapping[str, Any]] | None = None) -> RenderableType:
+def result(found: Mapping[str, Any]) -> RenderableType:
     """A finished result.json: probabilities, architecture, rule, quality, latency, export.
 
     Args:
         found: what `/report` answers and result.json holds.
-        candidates: of the request, {label, block}; None takes labels for the names of blocks.
     """
-    drawn = looks(candidates or [{"label": label, "block": label} for label in found["probabilities"][0]["labels"]])
+    drawn = looks(found["search"]["candidates"])
     parts: list[RenderableType] = []
     for each in found["probabilities"]:
         title = f"probabilities of seed {each['seed']}" + (f", sample {each['sample']}" if each["sample"] else "")
@@ -186,13 +185,9 @@ _VERDICTS = {
 }
 
 
-def print_result(
-    found: Mapping[str, Any],
-    candidates: Sequence[Mapping[str, Any]] | None = None,
-    console: Console | None = None,
-) -> None:
+def print_result(found: Mapping[str, Any], console: Console | None = None) -> None:
     """Print a finished result.json; see `result`."""
-    (console or terminal()).print(result(found, candidates))
+    (console or terminal()).print(result(found))
 
 
 def terminal() -> Console:

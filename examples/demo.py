@@ -103,7 +103,7 @@ def main() -> None:
     with zipfile.ZipFile(archive) as file:
         file.extractall(export)
     (out / "result.json").write_text(json.dumps(result, indent=2) + "\n")
-    print_result(result, search["request"]["space"]["candidates"], console)
+    print_result(result, console)
     console.print("\n200 bytes by `python model.py`, in a folder and a Python of its own with torch and safetensors:\n")
     with unpacked(archive) as alone:
         console.print(alone.sample(arguments.prompt, 200), markup=False, highlight=False, soft_wrap=True)

@@ -56,7 +56,7 @@ def search(
     except KeyboardInterrupt:
         console.print("stopped; the same command goes on from here")
         raise
-    show.print_result(result, written_out["space"]["candidates"], console)
+    show.print_result(result, console)
     console.print(f"result: {folder / 'result.json'}", markup=False, soft_wrap=True)
 
 

@@ -85,7 +85,7 @@ def show(search_id: SearchId = None, as_json: AsJson = False, url: Url = None, d
         console = drawing.terminal()
         console.print(_headline(found))
         if found["result"] is not None:
-            drawing.print_result(found["result"], found["request"]["space"]["candidates"], console)
+            drawing.print_result(found["result"], console)
             return
         seeds = {trial["id"]: trial for trial in client.trials(found["id"]) if trial["kind"] == "search"}
         newest = {row["trial"]: row for row in client.probabilities(found["id"], stride=_NEWEST_ONLY)}
@@ -150,7 +150,7 @@ def _watch(client: Client, search_id: str) -> int:
     if search["state"] != "succeeded":
         console.print(_headline(search))
         return 1
-    drawing.print_result(search["result"], search["request"]["space"]["candidates"], console)
+    drawing.print_result(search["result"], console)
     return 0
 
 

@@ -31,7 +31,7 @@ def architecture(role: str, slots: list[str], seed: int | None, undecided: list[
 
 
 RESULT: dict[str, Any] = {
-    "search": {"id": "x", "name": "tiny", "dataset": "python-docs"},
+    "search": {"id": "x", "name": "tiny", "dataset": "python-docs", "candidates": CANDIDATES},
     "probabilities": [
         {
             "sample": 0,
@@ -67,7 +67,7 @@ RESULT: dict[str, Any] = {
 
 def printed(result: dict[str, Any]) -> str:
     console = Console(record=True, width=140, highlight=False)
-    show.print_result(result, CANDIDATES, console)
+    show.print_result(result, console)
     return console.export_text()
 
 
