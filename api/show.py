@@ -81,9 +81,10 @@ def leading_strip(
     probabilities: Sequence[Sequence[float | None]],
     null_gaps: Sequence[float] | None,
 ) -> Text:
-    """The strip of a search that is under way."""
+    """The strip of a search that is under way; an undecided slot names no candidate, not even the first of a tie."""
     leaders, undecided = leading(probabilities, null_gaps)
-    return strip([labels[index] for index in leaders], looks, undecided)
+    shown = ["" if slot in undecided else labels[index] for slot, index in enumerate(leaders)]
+    return strip(shown, looks)
 
 
 def probability_table(

@@ -146,7 +146,7 @@ class Method(_Config):
     alpha_lr: float = Field(2e-2, gt=0, le=1, description="learning rate of alpha")
     tau_start: float = Field(5.0, gt=0, le=100, description="temperature during warm-up")
     tau_end: float = Field(0.2, gt=0, le=100, description="temperature of the last step")
-    cost_weight: float = Field(0.5, ge=0, le=100, description="nats per token of pressure when twice over the budget")
+    cost_weight: float = Field(0.1, ge=0, le=100, description="nats per token of pressure when twice over the budget")
     report_every: int = Field(10, ge=1, description="weight updates between reports")
     checkpoint_every: int = Field(100, ge=1, description="weight updates between checkpoints")
     eval_windows: int = Field(32, ge=1, le=65536, description="validation windows of each report")

@@ -127,3 +127,10 @@ def test_a_slot_is_undecided_where_its_leader_is_within_chance(
     row: list[float | None], gap: float, leader: int, undecided: bool
 ) -> None:
     assert show.leading([row], [gap]) == ([leader], [0] if undecided else [])
+
+
+def test_a_strip_under_way_names_no_candidate_where_the_slot_is_undecided() -> None:
+    labels = [candidate["label"] for candidate in CANDIDATES]
+    equal, clear = [0.2] * 5, [0.6, 0.1, 0.1, 0.1, 0.1]
+    drawn = show.leading_strip(labels, show.looks(CANDIDATES), [equal, clear], [0.0, 0.5])
+    assert drawn.plain.split() == ["?", "A"]
