@@ -24,7 +24,7 @@ Timing = Callable[[Sequence[str], Sequence[str]], PairedLatency]
 
 def derive_within(
     request: SearchRequest, table: LatencyTable, record: StepRecord, time_beside: Timing
-) -> tuple[Architecture, str | None]:
+) -> tuple[Architecture, list[str]]:
     """The most probable architecture within the request's budget, as measured up to the repeatability.
 
     Args:
@@ -34,7 +34,8 @@ def derive_within(
         time_beside: times the network of the first labels in turns with that of the second.
 
     Returns:
-        The architecture, and a warning where it is still over the budget after all corrections.
+        The architecture, and a line for each one that was over the budget as measured; where the last of these
+        lines names the architecture itself, no correction helped.
 
     Raises:
         Infeasible: no architecture is predicted to meet the budget.
@@ -43,8 +44,8 @@ def derive_within(
     budget = request.budget.latency
     architecture = derive_by_table(request, table, record, target_ms(request, table))
     if budget is None:
-        return architecture, None
-    over = None
+        return architecture, []
+    missed: list[str] = []
     for _ in range(_MOST_CORRECTIONS + 1):
         beside = architecture if budget.ratio_to_parent is None else interleaved(request.space)
         timed = time_beside(architecture.labels, beside.labels)
@@ -52,15 +53,19 @@ def derive_within(
         assert allowed is not None
         taken = timed.ms["derived"] if budget.ms is not None else timed.ratio
         if taken <= allowed * (1 + timed.repeatability):
-            return architecture, None
+            return architecture, missed
+        predicted = table.predict_ms(architecture, request.space)
         unit = "ms" if budget.ms is not None else "of the parent's latency"
-        over = f"{architecture} takes {taken:.4g} {unit} as measured; the budget is {allowed:.4g}"
+        missed.append(
+            f"{architecture}, predicted to run within the budget in {predicted:.4g} ms, takes {taken:.4g} {unit} as "
+            f"measured; the budget is {allowed:.4g}, repeatability {timed.repeatability:.2g}"
+        )
         try:
-            corrected = table.predict_ms(architecture, request.space) * allowed / taken
+            corrected = predicted * allowed / taken
             architecture = derive_by_table(request, table, record, corrected)
         except Infeasible:
             break
-    return architecture, over
+    return architecture, missed
 
 
 def derive_by_table(

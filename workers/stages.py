@@ -298,9 +298,9 @@ def _within_budget(
             request.resources, time_in_turns, request.model_dump(mode="json"), labels, others, _CORRECTION_ROUNDS
         )
 
-    architecture, warning = derive_within(inputs.request, inputs.table, record, time_beside)
-    if warning is not None:
-        store.warn(f"seed {key.seed}: {warning}")
+    architecture, missed = derive_within(inputs.request, inputs.table, record, time_beside)
+    for line in missed:
+        store.warn(f"seed {key.seed}: {line}")
     write_json(path, architecture.to_json())
     return architecture
 

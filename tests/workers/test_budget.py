@@ -40,15 +40,15 @@ def search(latency: dict[str, float] | None) -> tuple[SearchRequest, LatencyTabl
 def test_without_a_budget_nothing_is_timed() -> None:
     calls: list[tuple[str, str]] = []
     request, table = search(None)
-    architecture, warning = derive_within(request, table, RECORD, timing(1, calls))
-    assert (str(architecture), warning, calls) == ("MM", None, [])
+    architecture, missed = derive_within(request, table, RECORD, timing(1, calls))
+    assert (str(architecture), missed, calls) == ("MM", [], [])
 
 
 def test_a_bound_that_holds_as_measured_is_left_alone() -> None:
     calls: list[tuple[str, str]] = []
     request, table = search({"ratio_to_parent": 1.1})  # 6.6 ms
-    architecture, warning = derive_within(request, table, RECORD, timing(1, calls))
-    assert warning is None
+    architecture, missed = derive_within(request, table, RECORD, timing(1, calls))
+    assert missed == []
     assert calls == [(" ".join(architecture.labels), "attention ffn")]
 
 
@@ -57,9 +57,9 @@ def test_a_missed_bound_is_corrected_until_it_holds(latency: dict[str, float]) -
     calls: list[tuple[str, str]] = []
     request, table = search(latency)
     machine = timing(1.5, calls)
-    architecture, warning = derive_within(request, table, RECORD, machine)
-    assert warning is None
-    assert len(calls) > 1
+    architecture, missed = derive_within(request, table, RECORD, machine)
+    assert len(missed) == len(calls) - 1 > 0
+    assert missed[0].startswith("AS, predicted to run within the budget in 6.5 ms, takes")
     timed = machine(architecture.labels, ("attention", "ffn"))
     assert timed.ms["derived"] <= 6.6 * 1.01
 
@@ -70,6 +70,8 @@ def test_a_bound_that_no_correction_meets_is_told() -> None:
     def always_over(labels: Sequence[str], others: Sequence[str]) -> PairedLatency:
         return PairedLatency(1.0, 1.0, 1.0, 0.0, {"derived": 1.5, "parent": 1.5}, 60)
 
-    architecture, warning = derive_within(request, table, RECORD, always_over)
+    architecture, missed = derive_within(request, table, RECORD, always_over)
     assert str(architecture) == ".."
-    assert warning == ".. takes 1.5 ms as measured; the budget is 1"
+    assert missed == [
+        ".., predicted to run within the budget in 1 ms, takes 1.5 ms as measured; the budget is 1, repeatability 0"
+    ]
