@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, Table, create_engine, event
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
 
 _BEGIN = "blockwright_begin"  # execution option: how a transaction starts on SQLite
 
@@ -27,9 +28,16 @@ def make_engine(url: str, *, busy_timeout_s: float = 30.0, foreign_keys: bool = 
         foreign_keys: off only while tables are rebuilt by migrations.
 
     Raises:
-        ValueError: a database other than SQLite (in a file) and PostgreSQL.
+        ValueError: a database other than SQLite (in a file) and PostgreSQL, or no URL at all.
     """
-    parsed = make_url(url)
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):
+        # without the text itself, which may hold a password
+        raise ValueError(
+            "the database URL cannot be read; it looks like sqlite:////var/lib/blockwright.db"
+            " or postgresql+psycopg://user:password@host/name"
+        ) from None
     backend = parsed.get_backend_name()
     # NaN is no JSON: refuse it here instead of storing what no reader can parse
     dumps = partial(json.dumps, allow_nan=False, separators=(",", ":"))

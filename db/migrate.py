@@ -8,7 +8,6 @@ from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
-from sqlalchemy.engine import make_url
 
 from db import revision
 from db.engine import make_engine, reading, transaction
@@ -32,11 +31,11 @@ def downgrade(url: str, target: str) -> str | None:
 
 
 def _migrate(url: str, target: str, *, down: bool) -> str | None:
-    parsed = make_url(url)
-    if parsed.get_backend_name() == "sqlite" and parsed.database:
-        Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
     # Foreign keys off: SQLite changes a table by copying and dropping it, which would delete what refers to it.
     engine = make_engine(url, foreign_keys=False)
+    if engine.dialect.name == "sqlite":
+        assert engine.url.database is not None  # make_engine takes files only
+        Path(engine.url.database).parent.mkdir(parents=True, exist_ok=True)
     try:
         with transaction(engine) as connection:
             if connection.dialect.name == "postgresql":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -12,6 +13,7 @@ from db.errors import InvalidCursor
 
 T = TypeVar("T")
 MAX_LIMIT = 1000
+MIN_INTEGER, MAX_INTEGER = -(2**63), 2**63 - 1  # what a column holds
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,15 @@ def decode(cursor: str, kinds: Sequence[type]) -> list[Any]:
         parts = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
     except (ValueError, RecursionError):
         parts = None
-    if not isinstance(parts, list) or [type(part) for part in parts] != list(kinds):
-        raise InvalidCursor(f"invalid cursor {cursor[:80]!r}; pass next_cursor of the page before, unchanged")
-    return parts
+    is_key = isinstance(parts, list) and [type(part) for part in parts] == list(kinds)
+    if not is_key or not all(_is_storable(part) for part in parts):
+        raise InvalidCursor(f"invalid cursor {cursor[:80]!r}; pass the one of the page before, unchanged")
+    found: list[Any] = parts
+    return found
+
+
+def _is_storable(part: str | int | float) -> bool:
+    """A forged key may hold what no column can: not an empty page but an error of the driver would come of it."""
+    if isinstance(part, str):
+        return part.isascii() and part.isprintable()
+    return MIN_INTEGER <= part <= MAX_INTEGER if isinstance(part, int) else math.isfinite(part)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Self
+from urllib.parse import quote
 
 from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -29,5 +30,7 @@ class Settings(BaseSettings):
         # object.__setattr__: the class is frozen, and these two depend on each other
         object.__setattr__(self, "data_dir", self.data_dir.expanduser().absolute())
         if not self.database_url:
-            object.__setattr__(self, "database_url", f"sqlite:///{self.data_dir / 'blockwright.db'}")
+            # quoted: in a URL, ? would end the path and %41 mean A
+            path = quote(str(self.data_dir / "blockwright.db"))
+            object.__setattr__(self, "database_url", f"sqlite:///{path}")
         return self

@@ -31,6 +31,8 @@ def test_sqlite_runs_with_our_pragmas(url: str) -> None:
         ("sqlite://", "must be a file"),
         ("sqlite:///:memory:", "must be a file"),
         ("mysql://host/name", "unknown database 'mysql'; known: sqlite, postgresql"),
+        ("blockwright", "the database URL cannot be read; it looks like sqlite:////var/lib/blockwright.db or postgres"),
+        ("postgresql://host:port/name", "the database URL cannot be read"),
     ],
 )
 def test_other_databases_are_refused(url: str, message: str) -> None:

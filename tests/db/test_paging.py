@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+import math
 
 import pytest
 
@@ -27,8 +28,18 @@ def test_cursor_gives_its_key_back() -> None:
     ids=["empty", "no-base64", "no-ascii", "no-json", "other-type", "too-long", "no-list", "deep"],
 )
 def test_foreign_cursor_is_refused(cursor: str) -> None:
-    with pytest.raises(InvalidCursor, match="pass next_cursor of the page before, unchanged"):
+    with pytest.raises(InvalidCursor, match="pass the one of the page before, unchanged"):
         paging.decode(cursor, [str])
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["\ud800", "a\0", 2**63, -(2**63) - 1, math.nan, math.inf],
+    ids=["half a pair", "nul", "large", "small", "nan", "infinity"],
+)
+def test_cursor_with_what_no_column_holds_is_refused(part: object) -> None:
+    with pytest.raises(InvalidCursor, match="invalid cursor"):
+        paging.decode(paging.encode([part]), [type(part)])
 
 
 @pytest.mark.parametrize(("asked", "given"), [(-1, 1), (0, 1), (7, 7), (10**9, paging.MAX_LIMIT)])

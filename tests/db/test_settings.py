@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from db.engine import make_engine, reading
 from db.settings import Settings
 
 
@@ -19,6 +20,15 @@ def test_environment_names_folder_and_database(monkeypatch: pytest.MonkeyPatch, 
 def test_folder_is_absolute_and_home_is_expanded() -> None:
     assert Settings(data_dir=Path("here")).data_dir == Path.cwd() / "here"
     assert Settings(data_dir=Path("~/there")).data_dir == Path.home() / "there"
+
+
+def test_the_file_lies_in_the_folder_whatever_its_name(tmp_path: Path) -> None:
+    folder = tmp_path / "a?b#c%41 ü"
+    folder.mkdir()
+    engine = make_engine(Settings(data_dir=folder, database_url="").database_url)
+    with reading(engine):
+        assert (folder / "blockwright.db").exists()
+    engine.dispose()
 
 
 def test_printed_settings_hide_the_password() -> None:
