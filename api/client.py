@@ -124,6 +124,9 @@ class Client:
     def architectures(self, search_id: str) -> Any:
         return self._json("GET", f"/searches/{search_id}/architectures")["items"]
 
+    def architecture(self, architecture_id: str) -> dict[str, Any]:
+        return self._json("GET", f"/architectures/{architecture_id}")
+
     def rules(self, search_id: str) -> Any:
         return self._json("GET", f"/searches/{search_id}/rules")["items"]
 

@@ -17,7 +17,9 @@ UUID_PATTERN = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
 
 SearchId = Annotated[str, Path(pattern=UUID_PATTERN, description="id of the search")]
 ArtifactId = Annotated[str, Path(pattern=UUID_PATTERN, description="id of the artifact")]
+ArchitectureId = Annotated[str, Path(pattern=UUID_PATTERN, description="id of the architecture")]
 TableId = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$", description="id of the table: hash of its content")]
+BIGGEST = 2**63 - 1  # what a column holds; beyond it the driver fails
 Cursor = Annotated[str | None, Query(max_length=400, description="`next` of the page before")]
 
 
@@ -47,10 +49,11 @@ DataDir = Annotated[FilePath, Depends(_data_dir)]
 
 
 def tagged(request: Request, answer: BaseModel) -> Response:
-    """The answer with a strong ETag of its own bytes; 304 where the client has just these."""
+    """The answer with a strong ETag of its own bytes; to GET, 304 where the client has just these."""
     body = answer.model_dump_json().encode()
     etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
-    if matches(request, etag):
+    # Only GET: a change has been made by now, and its answer must not be lost.
+    if request.method == "GET" and matches(request, etag):
         return Response(status_code=304, headers={"ETag": etag})
     return Response(body, media_type="application/json", headers={"ETag": etag})
 

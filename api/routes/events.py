@@ -15,7 +15,7 @@ from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
 from sqlalchemy import Engine
 
 from api import schemas, views
-from api.deps import AppSettings, Database, SearchId, Streams
+from api.deps import BIGGEST, AppSettings, Database, SearchId, Streams
 from api.errors import ApiError
 from api.follow import Follower
 from db import events, reports, searches
@@ -43,8 +43,10 @@ async def follow_events(
     engine: Database,
     streams: Streams,
     settings: AppSettings,
-    after: Annotated[int, Query(ge=0, description="send what lies beyond this number")] = 0,
-    last_event_id: Annotated[int | None, Header(ge=0, description="as `after`; a reconnecting client's wins")] = None,
+    after: Annotated[int, Query(ge=0, le=BIGGEST, description="send what lies beyond this number")] = 0,
+    last_event_id: Annotated[
+        int | None, Header(ge=0, le=BIGGEST, description="as `after`; a reconnecting client's wins")
+    ] = None,
 ) -> Response:
     """Every event beyond a number, then each new one as it happens; `reports` events carry their rows."""
     if len(streams) >= settings.max_streams:

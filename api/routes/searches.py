@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from api import schemas, views
 from api.body import StrictRoute
-from api.deps import UUID_PATTERN, Cursor, Database, DataDir, SearchId, tagged
+from api.deps import BIGGEST, UUID_PATTERN, Cursor, Database, DataDir, SearchId, tagged
 from api.errors import ApiError
 from api.examples import REQUEST
 from db import architectures, artifacts, datasets, latency_tables, reports, rules, searches, trials
@@ -29,8 +29,8 @@ T = TypeVar("T")
 
 Limit = Annotated[int, Query(ge=1, le=1000, description="rows of a page")]
 TrialId = Annotated[str | None, Query(pattern=UUID_PATTERN, description="only this trial")]
-FirstStep = Annotated[int, Query(ge=0, description="from this weight update on")]
-LastStep = Annotated[int | None, Query(ge=0, description="up to this weight update")]
+FirstStep = Annotated[int, Query(ge=0, le=BIGGEST, description="from this weight update on")]
+LastStep = Annotated[int | None, Query(ge=0, le=BIGGEST, description="up to this weight update")]
 Stride = Annotated[int, Query(ge=1, le=1_000_000, description="only steps that it divides, and each trial's newest")]
 IdempotencyKey = Annotated[
     str | None,

@@ -58,6 +58,39 @@ def test_a_range_can_be_asked_for(service: Running, stored: artifacts.Artifact) 
     assert (other.status_code, other.content) == (200, CONTENT)
 
 
+@pytest.mark.parametrize(
+    ("wanted", "status"), [(f"bytes={len(CONTENT)}-", 416), ("bytes=x", 400), ("lines=1-2", 400), ("bytes=9-3", 400)]
+)
+def test_a_range_that_cannot_be_sent_is_a_problem(
+    service: Running, stored: artifacts.Artifact, wanted: str, status: int
+) -> None:
+    answer = service.http.get(url(stored), headers={"Range": wanted})
+    assert (answer.status_code, answer.json()["code"]) == (status, "invalid-range")
+    assert answer.json()["detail"].startswith(f"range {wanted!r} cannot be sent; the file has {len(CONTENT)} bytes")
+    assert answer.headers["content-range"] == f"bytes */{len(CONTENT)}"
+
+
+def test_a_file_that_was_replaced_is_asked_for_again(
+    service: Running, claimed: Claimed, stored: artifacts.Artifact
+) -> None:
+    etag = service.http.get(url(stored)).headers["etag"]
+    with transaction(service.engine) as connection:
+        again = artifacts.put(
+            connection,
+            claimed.lease,
+            kind="export",
+            name="export.zip",
+            path=stored.path,
+            sha256="0" * 64,
+            n_bytes=len(CONTENT),
+            media_type="application/zip",
+        )
+    assert again.id == stored.id
+    answer = service.http.get(url(stored), headers={"If-None-Match": etag})
+    assert (answer.status_code, answer.headers["etag"]) == (200, f'"{"0" * 64}"')
+    assert answer.headers["cache-control"] == "private, no-cache"
+
+
 def test_a_copy_that_is_current_is_not_sent_again(service: Running, stored: artifacts.Artifact) -> None:
     etag = service.http.get(url(stored)).headers["etag"]
     answer = service.http.get(url(stored), headers={"If-None-Match": f'"x", {etag}'})

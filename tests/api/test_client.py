@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from api.client import Client, ClientError, Unreachable
-from db import artifacts, searches
+from db import architectures, artifacts, searches
 from db.engine import transaction
 from tests.api.running import TINY, Claimed, Running
 from tests.api.test_catalog import TABLE
@@ -40,6 +40,18 @@ def test_every_list_of_a_search_is_read_page_by_page(client: Client, claimed: Cl
     assert [row["step"] for row in client.probabilities(claimed.id, limit=4, stride=2)] == [0, 2, 4, 6, 8, 9]
     assert [trial["id"] for trial in client.trials(claimed.id)] == [claimed.trial]
     assert client.architectures(claimed.id) == client.rules(claimed.id) == client.artifacts(claimed.id) == []
+
+
+def test_an_architecture_is_read_by_its_id(client: Client, service: Running, claimed: Claimed) -> None:
+    with transaction(service.engine) as connection:
+        architectures.put(
+            connection, claimed.lease, role="argmax", string="AF", hash="h", body={"labels": ["attention", "ffn"]}
+        )
+    (listed,) = client.architectures(claimed.id)
+    assert client.architecture(listed["id"]) == listed
+    assert listed["architecture"] == {"labels": ["attention", "ffn"]}
+    with pytest.raises(ClientError, match="no architecture"):
+        client.architecture(claimed.id)
 
 
 def test_what_is_known_is_listed(client: Client) -> None:

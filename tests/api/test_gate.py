@@ -33,7 +33,7 @@ def routes(routes_: Sequence[BaseRoute]) -> list[tuple[str, str]]:
             continue
         assert isinstance(route, Route | APIRoute), f"{route} is nothing that this test can walk"
         path = route.path
-        for name in ("search_id", "artifact_id", "table_id"):
+        for name in ("search_id", "artifact_id", "architecture_id", "table_id"):
             path = path.replace(f"{{{name}}}", UNKNOWN)
         found.extend((method, path) for method in route.methods or ())
     return found

@@ -8,7 +8,7 @@ from sqlalchemy import event
 from sqlalchemy.exc import OperationalError
 
 from api.routes.searches import planned_steps
-from db import datasets, searches
+from db import datasets, paging, searches
 from db.engine import transaction
 from nas.config import SearchRequest
 from tests.api.running import TINY, Claimed, Running
@@ -187,8 +187,9 @@ def test_the_list_is_newest_first_in_pages_with_filters(service: Running) -> Non
     assert [each["id"] for each in service.http.get(ROOT, params={"state": "cancelled"}).json()["items"]] == [ids[0]]
 
 
-def test_a_foreign_cursor_is_refused(service: Running) -> None:
-    answer = service.http.get(ROOT, params={"cursor": "abc"})
+@pytest.mark.parametrize("cursor", ["abc", paging.encode(["\ud800"])])
+def test_a_foreign_cursor_is_refused(service: Running, cursor: str) -> None:
+    answer = service.http.get(ROOT, params={"cursor": cursor})
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid-cursor")
 
 
@@ -203,6 +204,9 @@ def test_a_foreign_cursor_is_refused(service: Running) -> None:
         (f"/{UNKNOWN.upper()}", {}, "{search_id}"),
         (f"/{UNKNOWN}/reports", {"stride": 0}, "?stride"),
         (f"/{UNKNOWN}/events", {"after": -1}, "?after"),
+        (f"/{UNKNOWN}/events", {"after": 2**63}, "?after"),
+        (f"/{UNKNOWN}/reports", {"first_step": 2**63}, "?first_step"),
+        (f"/{UNKNOWN}/probabilities", {"last_step": 10**30}, "?last_step"),
     ],
 )
 def test_bad_parameters_are_refused_by_name(
@@ -240,6 +244,16 @@ def test_a_search_is_sent_only_when_it_has_changed(service: Running, submitted: 
     service.http.post(f"{url}/cancel")
     changed = service.http.get(url, headers={"If-None-Match": etag})
     assert (changed.status_code, changed.json()["state"]) == (200, "cancelled")
+
+
+@pytest.mark.parametrize("path", ["", "/{}/cancel", "/{}/resume"])
+def test_a_change_is_answered_whole_whatever_the_client_has(
+    service: Running, submitted: dict[str, Any], path: str
+) -> None:
+    url = ROOT + path.format(submitted["id"])
+    answer = service.http.post(url, json=TINY, headers={"If-None-Match": "*"})
+    assert answer.status_code == (200 if path else 201)
+    assert answer.json()["request"] == submitted["request"]
 
 
 def test_cancel_resume_and_delete_change_the_state(service: Running, submitted: dict[str, Any]) -> None:
