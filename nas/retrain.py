@@ -23,7 +23,15 @@ from nas.data.parts import VOCAB_SIZE, Parts, eval_windows, sample_windows
 from nas.network import Network
 from nas.options import NetworkConfig
 from nas.steps import StepRecord
-from nas.training import evaluate, generator, learning_rate, mean_or_fail, weight_step, weights_optimiser
+from nas.training import (
+    evaluate,
+    finite_or_fail,
+    generator,
+    learning_rate,
+    mean_or_fail,
+    weight_step,
+    weights_optimiser,
+)
 
 _DATA = 8  # stream of the trial's seed; the search uses the first five
 
@@ -111,10 +119,11 @@ class Retraining:
         train_loss = mean_or_fail(self._losses, self.step)
         self._losses = []
         self.network.eval()
-        val_loss = float(evaluate(self.network, self.validation, self.method.batch_size).mean())
+        val_loss = finite_or_fail(evaluate(self.network, self.validation, self.method.batch_size).mean(), self.step)
         if last:
-            test_nats = evaluate(self.network, self.test, self.method.batch_size).tolist()
-            self._result = RetrainResult(val_loss, test_nats, self.step)
+            test_nats = evaluate(self.network, self.test, self.method.batch_size)
+            finite_or_fail(test_nats.mean(), self.step)
+            self._result = RetrainResult(val_loss, test_nats.tolist(), self.step)
         self.network.train()
         return StepRecord(
             step=self.step,

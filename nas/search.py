@@ -23,7 +23,16 @@ from nas.gumbel import gumbel, path_factor, sample, straight_through, temperatur
 from nas.pressure import Pressure, target_ms
 from nas.steps import StepRecord
 from nas.supernet import Supernet
-from nas.training import evaluate, generator, learning_rate, loss_of, mean_or_fail, weight_step, weights_optimiser
+from nas.training import (
+    evaluate,
+    finite_or_fail,
+    generator,
+    learning_rate,
+    loss_of,
+    mean_or_fail,
+    weight_step,
+    weights_optimiser,
+)
 
 _STREAMS = ("weight_data", "alpha_data", "paths", "noise", "signs")  # of the trial's seed, one per use of chance
 
@@ -206,7 +215,7 @@ class Search:
         )
 
     def _validate(self, forward: Callable[[Tensor], Tensor]) -> float:
-        return float(evaluate(forward, self.validation, self.method.batch_size).mean())
+        return finite_or_fail(evaluate(forward, self.validation, self.method.batch_size).mean(), self.step)
 
     # -- state ----------------------------------------------------------------------------------------------------
 

@@ -109,9 +109,16 @@ def mean_or_fail(losses: list[Tensor], step: int) -> float | None:
     Raises:
         SearchFailed: training diverged.
     """
-    if not losses:
-        return None
-    mean = float(torch.stack(losses).mean())
-    if not math.isfinite(mean):
-        raise SearchFailed(f"training diverged by step {step}: the loss is {mean}; a lower lr or grad_clip may help")
-    return mean
+    return finite_or_fail(torch.stack(losses).mean(), step) if losses else None
+
+
+def finite_or_fail(loss: Tensor, step: int) -> float:
+    """A loss as a number. The last weights may be broken though the step that broke them still had a finite loss.
+
+    Raises:
+        SearchFailed: training diverged.
+    """
+    value = float(loss)
+    if not math.isfinite(value):
+        raise SearchFailed(f"training diverged by step {step}: the loss is {value}; a lower lr or grad_clip may help")
+    return value

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ import torch
 from nas.architecture import Architecture, interleaved
 from nas.errors import SearchFailed
 from nas.retrain import Retraining, build, load_network, read_result
-from nas.training import evaluate
+from nas.training import evaluate, weight_step
 from tests import tiny
 
 REQUEST = tiny.request(retrain={"n_steps": 9, "n_seeds": 1, "test_windows": 8})
@@ -78,9 +79,26 @@ def test_a_network_of_identities_trains_too() -> None:
 
 def test_divergence_is_told_in_words() -> None:
     run = make()
+    records = run.run()
+    next(records)
     with torch.no_grad():
         run.weights["backbone.embedding.weight"].fill_(math.nan)
     with pytest.raises(SearchFailed, match="training diverged by step 2"):
+        list(records)
+
+
+def test_weights_broken_by_the_last_step_are_told_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = make()
+
+    def breaking(*arguments: Any, **named: Any) -> torch.Tensor:
+        loss = weight_step(*arguments, **named)
+        if run.step == 8:
+            with torch.no_grad():
+                run.weights["backbone.proj_out.weight"].fill_(math.nan)
+        return loss
+
+    monkeypatch.setattr("nas.retrain.weight_step", breaking)
+    with pytest.raises(SearchFailed, match="training diverged by step 9: the loss is nan"):
         list(run.run())
 
 

@@ -14,6 +14,7 @@ from nas.config import SearchRequest
 from nas.errors import InvalidInput, SearchFailed
 from nas.search import Search
 from nas.steps import StepRecord
+from nas.training import weight_step
 from tests import tiny
 
 
@@ -200,9 +201,28 @@ def test_a_budget_pulls_alpha_towards_cheap_candidates() -> None:
 
 def test_a_diverging_search_fails_in_words() -> None:
     search = make()
+    run = search.run()
+    next(run)
     with torch.no_grad():
         search.weights["backbone.embedding.weight"].fill_(math.nan)
     with pytest.raises(SearchFailed, match=r"training diverged by step 2: the loss is nan; a lower lr"):
+        list(run)
+
+
+def test_weights_broken_by_the_last_step_fail_the_search_though_its_loss_was_finite(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    search = make(method={"n_steps": 4, "report_every": 4})
+
+    def breaking(*arguments: Any, **named: Any) -> Tensor:
+        loss = weight_step(*arguments, **named)
+        if search.step == 3:
+            with torch.no_grad():
+                search.weights["backbone.proj_out.weight"].fill_(math.nan)
+        return loss
+
+    monkeypatch.setattr("nas.search.weight_step", breaking)
+    with pytest.raises(SearchFailed, match=r"training diverged by step 4: the loss is nan; a lower lr"):
         list(search.run())
 
 
