@@ -71,7 +71,7 @@ def optimiser_tensors(
 def restore_optimiser(
     prefix: str, optimiser: torch.optim.Optimizer, names: dict[str, nn.Parameter], tensors: dict[str, Tensor]
 ) -> None:
-    """Put back what `optimiser_tensors` took."""
+    """Put back what `optimiser_tensors` took, where each parameter lies: a fused step counts there as well."""
     optimiser.state.clear()
     for name, parameter in names.items():
         start = f"{prefix}.{name}."
@@ -81,9 +81,7 @@ def restore_optimiser(
             if key.startswith(start) and "." not in key.removeprefix(start)
         }
         if state:
-            optimiser.state[parameter] = {
-                key: value if key == "step" else value.to(parameter.device) for key, value in state.items()
-            }
+            optimiser.state[parameter] = {key: value.to(parameter.device) for key, value in state.items()}
 
 
 def prefixed(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
