@@ -141,8 +141,8 @@ def _best_within(scores: NDArray[np.float64], costs: NDArray[np.float64], budget
     one_each = LinearConstraint(np.kron(np.eye(n_slots), np.ones(n_candidates)), 1, 1)
     score_row = _FINE * scores.ravel()
     excess = costs - costs.min()  # over the fastest architecture, in shares of the largest excess that has room
-    room = budget - n_slots * float(costs.min())
-    usable = excess <= room + _EQUAL * budget
+    room = max(0.0, budget - n_slots * float(costs.min()))  # the fastest may be over by _EQUAL
+    usable = excess <= room + _EQUAL * abs(budget)
     unit = float(excess[usable].max()) or 1.0
     cost_row = _FINE * np.tile(np.where(usable, excess, 0.0), n_slots) / unit
     within = LinearConstraint(cost_row[None], -np.inf, _FINE * (room / unit + _EQUAL))

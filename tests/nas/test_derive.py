@@ -144,6 +144,12 @@ def test_one_candidate_leaves_nothing_undecided() -> None:
     assert found.undecided == ()
 
 
+def test_fastest_architecture_that_is_over_by_a_rounding_error_is_within_the_budget() -> None:
+    probabilities = [[0.7, 0.2, 0.1]] * 2
+    found = derive(probabilities, [0.1] * 2, space(2, 3), slot_costs=[3.0, 2.0, 0.0], offset=1.0, budget_ms=1 - 5e-10)
+    assert str(found) == ".."
+
+
 def test_ninety_six_slots_are_derived_within_the_budget() -> None:
     rng = np.random.default_rng(0)
     probabilities, costs = softmax(rng.normal(size=(96, 5))), np.array([1.0, 0.6, 0.0, 0.5, 1.3])
