@@ -36,14 +36,15 @@ def split(corpus: bytes, train_length: int, batch_size: int) -> Parts:
     Args:
         corpus: UTF-8 text.
         train_length: tokens T of a training window.
-        batch_size: windows of a batch; the weights and the alpha part must each hold one batch without overlap.
+        batch_size: windows of a batch; the weights and the alpha part must each hold one batch without overlap, the
+            other two two windows each, since one tells nothing of the spread.
 
     Raises:
         DataError: the text is empty, binary, not UTF-8, or too short for a batch.
     """
     check_text(corpus)
     batch = batch_size * train_length + 1
-    needed = max(-(-batch * 100 // 18), -(-(train_length + 1) * 100 // 5))
+    needed = max(-(-batch * 100 // 18), -(-(2 * train_length + 1) * 100 // 5))
     if len(corpus) < needed:
         raise DataError(
             f"the text has {len(corpus)} bytes; batches of {batch_size} windows of {train_length} tokens "
