@@ -37,7 +37,12 @@ _SLOT_RUNS = 3  # per round, so that each entry is the median of more than 100
 _UNTIMED_ROUNDS = 7
 _LONGEST_S = 18.0  # of all rounds; a large model gets fewer of them, never fewer than _FEWEST_ROUNDS
 _FEWEST_ROUNDS = 5
-_RESAMPLES = 2000
+# A comparison is made in sessions, each with networks of its own in memory of its own, because the same two networks
+# built again give another ratio (measured: 0.78 to 1.10 over 20 builds, within one build 0.02): rounds of one session
+# alone would give an interval far too narrow.
+_SESSIONS = 8
+_SESSION_UNTIMED, _SESSION_FEWEST = 3, 2
+_T = 2.365  # Student's t at 97.5% with _SESSIONS - 1 degrees of freedom
 
 
 @dataclass(frozen=True)
@@ -45,8 +50,8 @@ class PairedLatency:
     """Latency of a network against a reference, timed in turn.
 
     Args:
-        ratio: median over rounds of network time / reference time.
-        low: lower end of the 95% interval of that median.
+        ratio: network time / reference time: median over the rounds of a session, geometric mean over sessions.
+        low: lower end of the 95% t interval of that mean over sessions.
         high: upper end.
         repeatability: how far the same measurement of an equal twin of the reference can stray from 1; "no slower
             than the reference" can be claimed up to a ratio of 1 + repeatability.
@@ -142,28 +147,40 @@ def measure_table(space: SearchSpace, serve: ServeMode, *, threads: int, seed: i
 def compare_latency(
     networks: Mapping[str, Network], serve: ServeMode, rounds: int, *, threads: int = 1
 ) -> PairedLatency:
-    """Time two networks and an equal twin of the second in turn, in a new order each round.
+    """Time two networks and an equal twin of the second in turn, in a new order each round, in several sessions.
 
     Args:
         networks: two by name: the one in question, then its reference.
         serve: batch and lengths.
-        rounds: timed rounds, at least 5; fewer are run when they take long.
+        rounds: timed rounds over all sessions, at least one a session; fewer are run when they take long.
         threads: threads to measure with; the process gets its own number back afterwards.
 
     Raises:
-        ValueError: not two networks, or fewer than 5 rounds.
+        ValueError: not two networks, or too few rounds.
     """
     if len(networks) != 2:
         raise ValueError(f"latency is compared between 2 networks, one and its reference; there are {len(networks)}")
-    if rounds < _FEWEST_ROUNDS:
-        raise ValueError(f"rounds is {rounds}; it must be at least {_FEWEST_ROUNDS}")
+    if rounds < _SESSIONS:
+        raise ValueError(f"rounds is {rounds}; it must be at least {_SESSIONS}")
     name, reference = networks
-    timed = [networks[name].eval(), networks[reference].eval(), copy.deepcopy(networks[reference]).eval()]
+    sessions = []
     with _inference(threads, seed=0):
         tokens = _tokens(serve)
-        times = _round_robin([partial(network, tokens) for network in timed], rounds, _clock(threads))
-    ratio, low, high = _median_interval(times[:, 0] / times[:, 1])
-    twin, twin_low, twin_high = _median_interval(times[:, 2] / times[:, 1])
+        for _ in range(_SESSIONS):
+            timed = [copy.deepcopy(networks[each]).eval() for each in (name, reference, reference)]
+            sessions.append(
+                _round_robin(
+                    [partial(network, tokens) for network in timed],
+                    rounds // _SESSIONS,
+                    _clock(threads),
+                    untimed=_SESSION_UNTIMED,
+                    fewest=_SESSION_FEWEST,
+                    longest_s=_LONGEST_S / _SESSIONS,
+                )
+            )
+    ratio, low, high = _ratio([times[:, 0] / times[:, 1] for times in sessions])
+    twin, twin_low, twin_high = _ratio([times[:, 2] / times[:, 1] for times in sessions])
+    times = np.concatenate(sessions)
     return PairedLatency(
         ratio=ratio,
         low=low,
@@ -210,7 +227,15 @@ def _clock(threads: int) -> Callable[[], float]:
     return time.perf_counter if threads > 1 or ticks else time.thread_time
 
 
-def _round_robin(calls: Sequence[Callable[[], object]], rounds: int, clock: Callable[[], float]) -> NDArray[np.float64]:
+def _round_robin(
+    calls: Sequence[Callable[[], object]],
+    rounds: int,
+    clock: Callable[[], float],
+    *,
+    untimed: int = _UNTIMED_ROUNDS,
+    fewest: int = _FEWEST_ROUNDS,
+    longest_s: float = _LONGEST_S,
+) -> NDArray[np.float64]:
     """Milliseconds of each call in each round, (rounds or fewer, calls), in a new order every round."""
     shuffle = random.Random(0).shuffle  # the same neighbour every time would be the same warm cache every time
     order = list(range(len(calls)))
@@ -219,11 +244,11 @@ def _round_robin(calls: Sequence[Callable[[], object]], rounds: int, clock: Call
     collecting = gc.isenabled()
     gc.disable()
     try:
-        for number in range(-_UNTIMED_ROUNDS, rounds):
+        for number in range(-untimed, rounds):
             elapsed = time.perf_counter() - started
-            if len(times) >= _FEWEST_ROUNDS and elapsed > _LONGEST_S:
+            if len(times) >= fewest and elapsed > longest_s:
                 break
-            if -_UNTIMED_ROUNDS < number < 0 and elapsed > _LONGEST_S / 10:
+            if -untimed < number < 0 and elapsed > longest_s / 10:
                 continue  # a model this slow is warm after one round
             shuffle(order)
             row = [0.0] * len(calls)
@@ -239,11 +264,11 @@ def _round_robin(calls: Sequence[Callable[[], object]], rounds: int, clock: Call
     return np.array(times)
 
 
-def _median_interval(values: NDArray[np.float64]) -> tuple[float, float, float]:
-    """Median and the ends of its 95% bootstrap interval."""
-    picks = np.random.default_rng(0).integers(0, len(values), size=(_RESAMPLES, len(values)))
-    low, high = np.quantile(np.median(values[picks], axis=1), [0.025, 0.975])
-    return float(np.median(values)), float(low), float(high)
+def _ratio(sessions: Sequence[NDArray[np.float64]]) -> tuple[float, float, float]:
+    """Geometric mean of the sessions' median ratios, and the ends of its 95% t interval."""
+    logs = np.log([float(np.median(ratios)) for ratios in sessions])
+    mean, half = logs.mean(), _T * logs.std(ddof=1) / np.sqrt(len(logs))
+    return float(np.exp(mean)), float(np.exp(mean - half)), float(np.exp(mean + half))
 
 
 @contextmanager

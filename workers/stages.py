@@ -39,7 +39,7 @@ from workers.trainable import TrialSpec, file_sha256
 from workers.trials import TrialRunner
 
 _LATENCY_ROUNDS = 200  # of the comparison that is reported
-_CORRECTION_ROUNDS = 60  # of each look at a derived architecture, before it is retrained
+_CORRECTION_ROUNDS = 64  # of each look at a derived architecture, before it is retrained
 
 
 @dataclass(frozen=True)
