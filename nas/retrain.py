@@ -85,7 +85,7 @@ class Retraining:
         self.step = 0
         self.seconds = 0.0
         self._losses: list[Tensor] = []
-        self._result: RetrainResult | None = None
+        self.result: RetrainResult | None = None
 
     def run(self) -> Iterator[StepRecord]:
         """Train to the end, one record per report; safe to `save` after a record, before asking for the next.
@@ -123,7 +123,7 @@ class Retraining:
         if last:
             test_nats = evaluate(self.network, self.test, self.method.batch_size)
             finite_or_fail(test_nats.mean(), self.step)
-            self._result = RetrainResult(val_loss, test_nats.tolist(), self.step)
+            self.result = RetrainResult(val_loss, test_nats.tolist(), self.step)
         self.network.train()
         return StepRecord(
             step=self.step,
@@ -141,8 +141,8 @@ class Retraining:
         tensors |= checkpoint.optimiser_tensors("optimiser", self.optimiser, self.weights)
         tensors |= {"generator.data": self.data.get_state()}
         state = {"kind": "retrain", "step": self.step, "seconds": self.seconds}
-        if self._result is not None:
-            state |= {"val_loss": self._result.val_loss, "test_nats": self._result.test_nats}
+        if self.result is not None:
+            state |= {"val_loss": self.result.val_loss, "test_nats": self.result.test_nats}
         checkpoint.write(path, tensors, state)
 
     def load(self, path: Path) -> None:
