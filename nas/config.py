@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
+from itertools import combinations, product
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, model_validator
@@ -214,8 +215,15 @@ class Retrain(_Config):
 class Resources(_Config):
     """What one trial takes; Ray places by it. One CPU is one thread."""
 
-    cpus: float = Field(1, gt=0, le=1024)
+    # Ray counts in ten-thousandths
+    cpus: float = Field(1, ge=0.0001, le=1024)
     gpus: float = Field(0, ge=0, le=64)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if 0 < self.gpus < 0.0001:
+            raise ValueError(f"gpus is {self.gpus}; it must be 0, or at least 0.0001")
+        return self
 
 
 class SearchRequest(_Config):
@@ -250,12 +258,20 @@ class SearchRequest(_Config):
             )
         if self.trials.n_samples > 1 and not self.ranges:
             raise ValueError(f"n_samples is {self.trials.n_samples} but ranges is empty; nothing would vary")
+        last_seed = self.trials.seed + max(self.trials.n_seeds, self.retrain.n_seeds) - 1
+        if last_seed >= 2**31:
+            raise ValueError(
+                f"the last seed is {last_seed}; it must be below 2^31, so begin with a smaller trials.seed"
+            )
         pointers = [varied.pointer for varied in self.ranges]
         for varied in self.ranges:
             if pointers.count(varied.pointer) > 1:
                 raise ValueError(f"{varied.pointer} stands twice in ranges")
             for bound in (varied.low, varied.high):
                 self.method_with({varied.pointer: bound})
+        for one, other in combinations(self.ranges, 2):  # no check of `Method` looks at more than two fields
+            for bounds in product((one.low, one.high), (other.low, other.high)):
+                self.method_with({one.pointer: bounds[0], other.pointer: bounds[1]})
         return self
 
     def method_with(self, sample: Mapping[str, float]) -> Method:

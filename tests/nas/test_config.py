@@ -86,6 +86,15 @@ def refusals(request: dict[str, Any] | str) -> list[tuple[str, str]]:
             "Value error, a latency budget needs exactly one of ms and ratio_to_parent",
         ),
         ("budget.latency.ms", 0, "budget.latency.ms", "Input should be greater than 0"),
+        (
+            "trials", {"seed": 2**31 - 1, "n_seeds": 1}, "",
+            "Value error, the last seed is 2147483648; it must be below 2^31, so begin with a smaller trials.seed",
+        ),
+        ("resources.cpus", 0.00001, "resources.cpus", "Input should be greater than or equal to 0.0001"),
+        (
+            "resources.gpus", 0.00001, "resources",
+            "Value error, gpus is 1e-05; it must be 0, or at least 0.0001",
+        ),
         ("trials.n_samples", 4, "", "Value error, n_samples is 4 but ranges is empty; nothing would vary"),
         (
             "ranges", [{"pointer": "/method/lr", "low": 0.1, "high": 0.1}], "ranges.0",
@@ -134,6 +143,20 @@ def test_numbers_that_are_none_are_refused(number: str) -> None:
 def test_range_whose_end_is_out_of_the_fields_own_range_is_refused() -> None:
     assert refusals({"ranges": [{"pointer": "/method/alpha_share", "low": 0.1, "high": 0.9}]}) == [
         ("", "Value error, method cannot take /method/alpha_share = 0.9: input should be less than or equal to 0.5")
+    ]
+
+
+def test_ranges_whose_ends_do_not_go_together_are_refused() -> None:
+    ranges = [
+        {"pointer": "/method/tau_start", "low": 0.5, "high": 5},
+        {"pointer": "/method/tau_end", "low": 0.1, "high": 1},
+    ]
+    assert refusals({"ranges": ranges}) == [
+        (
+            "",
+            "Value error, method cannot take /method/tau_start = 0.5, /method/tau_end = 1.0: "
+            "tau_end 1.0 is above tau_start 0.5; temperature falls",
+        )
     ]
 
 
