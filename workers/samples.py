@@ -40,7 +40,8 @@ def next_wave(request: SearchRequest, told: Sequence[Told]) -> list[dict[str, fl
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     distributions = {each.pointer: FloatDistribution(each.low, each.high, log=each.log) for each in request.ranges}
-    sampler = optuna.samplers.TPESampler(seed=request.trials.seed * 1000 + len(told) // WAVE)
+    seed = (request.trials.seed * 1000 + len(told) // WAVE) % 2**32  # numpy takes no larger one
+    sampler = optuna.samplers.TPESampler(seed=seed)
     study = optuna.create_study(study_name=f"seed-{request.trials.seed}", sampler=sampler, direction="minimize")
     for sample in told:
         state = TrialState.FAIL if sample.score is None else TrialState.COMPLETE

@@ -42,6 +42,11 @@ def test_the_same_history_draws_the_same_wave_again() -> None:
     assert next_wave(other, []) != next_wave(REQUEST, [])
 
 
+def test_any_seed_of_a_request_can_draw() -> None:
+    largest = tiny.request(ranges=RANGES, trials={"seed": 2**31 - 2, "n_seeds": 1, "n_samples": 6})
+    assert len(next_wave(largest, told(WAVE))) == 2
+
+
 def test_a_failed_sample_is_part_of_the_history() -> None:
     history = [*told(WAVE - 1), Told({"/method/lr": 1e-2, "/method/warmup_share": 0.2}, None)]
     assert len(next_wave(REQUEST, history)) == 2
