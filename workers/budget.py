@@ -46,7 +46,7 @@ def derive_within(
     if budget is None:
         return architecture, []
     missed: list[str] = []
-    for _ in range(_MOST_CORRECTIONS + 1):
+    for n_corrected in range(_MOST_CORRECTIONS + 1):
         beside = architecture if budget.ratio_to_parent is None else interleaved(request.space)
         timed = time_beside(architecture.labels, beside.labels)
         allowed = budget.ms if budget.ms is not None else budget.ratio_to_parent
@@ -60,6 +60,8 @@ def derive_within(
             f"{architecture}, predicted to run within the budget in {predicted:.4g} ms, takes {taken:.4g} {unit} as "
             f"measured; the budget is {allowed:.4g}, repeatability {timed.repeatability:.2g}"
         )
+        if n_corrected == _MOST_CORRECTIONS:
+            break  # another one would go untimed
         try:
             corrected = predicted * allowed / taken
             architecture = derive_by_table(request, table, record, corrected)

@@ -64,6 +64,21 @@ def test_a_missed_bound_is_corrected_until_it_holds(latency: dict[str, float]) -
     assert timed.ms["derived"] <= 6.6 * 1.01
 
 
+def test_the_last_correction_is_timed_and_told_too() -> None:
+    request = tiny.request(space={"n_slots": 8}, budget={"latency": {"ms": 25.0}})
+    record = StepRecord(9, probabilities=[WANTED] * 8, null_gaps=[0.0] * 8)
+    calls: list[tuple[str, str]] = []
+
+    def always_over(labels: Sequence[str], others: Sequence[str]) -> PairedLatency:
+        calls.append((" ".join(labels), " ".join(others)))
+        return PairedLatency(1.0, 1.0, 1.0, 0.0, {"derived": 26.0, "parent": 26.0}, 60)
+
+    architecture, missed = derive_within(request, tiny.table(request.space), record, always_over)
+    assert len(missed) == len(calls) == 4
+    assert missed[-1].startswith(f"{architecture}, predicted")
+    assert calls[-1][0] == " ".join(architecture.labels)
+
+
 def test_a_bound_that_no_correction_meets_is_told() -> None:
     request, table = search({"ms": 1.0})  # the offset alone: predicted to hold with two identities
 
