@@ -23,6 +23,8 @@ from nas.blocks.base import Block
 from nas.network import Network
 from nas.options import NetworkConfig
 
+_COLDEST = 1e-6  # below it logits overflow, and nothing but the likeliest token would be drawn anyway
+
 
 def read_network(folder: Path, classes: Mapping[str, type[Block]]) -> Network:
     """The trained network of an export's folder, in evaluation mode.
@@ -66,7 +68,7 @@ def generate(network: Network, prompt: Tensor, n_tokens: int, *, temperature: fl
         network: a causal network.
         prompt: (T,) token ids, T at least 1.
         n_tokens: how many to add.
-        temperature: above 0 divides the logits; 0 takes the likeliest token.
+        temperature: divides the logits; 0 takes the likeliest token.
         generator: the only source of randomness.
 
     Returns:
@@ -75,7 +77,7 @@ def generate(network: Network, prompt: Tensor, n_tokens: int, *, temperature: fl
     tokens = prompt
     for _ in range(n_tokens):
         logits = network(tokens[None, -network.config.shape.max_len :])[0, -1]  # (V,)
-        if temperature == 0:
+        if temperature < _COLDEST:
             chosen = logits.argmax(dim=-1, keepdim=True)
         else:
             chosen = torch.multinomial((logits / temperature).softmax(dim=-1), 1, generator=generator)

@@ -69,6 +69,14 @@ def test_sampling_follows_the_softmax_of_logits_over_temperature() -> None:
     assert abs(frequencies[likeliest] - probabilities[likeliest]) < bound
 
 
+def test_a_temperature_near_zero_takes_the_likeliest_token() -> None:
+    net, prompt = network(), torch.arange(5)
+    coldest, cold = (
+        generate(net, prompt, 4, temperature=temperature, generator=torch.Generator()) for temperature in (0, 1e-300)
+    )
+    assert torch.equal(cold, coldest)
+
+
 def test_program_prints_prompt_and_continuation(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(folder, "--prompt", "def ", "--bytes", "30") == 0
     out = capsys.readouterr().out
