@@ -133,7 +133,7 @@ class NetworkConfig:
         """Read what `config.json` holds.
 
         Raises:
-            ValueError: the file's format_version is newer than this code.
+            ValueError: the file is of another format_version.
         """
         if data["format_version"] != FORMAT_VERSION:
             raise ValueError(f"config has format_version {data['format_version']}; this code reads {FORMAT_VERSION}")
