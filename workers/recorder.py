@@ -265,7 +265,7 @@ class Recorder:
             try:
                 if self._failure is None:
                     self._write(batch)
-            except (SearchFailed, NotFound, ValueError) as error:
+            except Exception as error:  # noqa: BLE001 - raised in the main thread, which would wait for this one forever
                 self._failure = error  # later reports are dropped: the search ends with this reason
             finally:
                 for _ in batch:
@@ -286,12 +286,16 @@ class Recorder:
     def _write_when_reachable(self, entries: Sequence[_Entry]) -> None:
         while True:
             try:
-                return self._write_once(entries)
+                self._write_once(entries)
+                break
             except OperationalError:
                 time.sleep(_RETRY_S)
             except LeaseLost:
                 self._on_lease_lost()
                 raise SearchFailed("the search belongs to another runner now") from None
+        key, report = entries[-1]
+        if report.saved is not None:
+            self._remove_older(key, report.saved.step)
 
     def _write_once(self, entries: Sequence[_Entry]) -> None:
         new = [reports.NewReport(self._ids[key], report.record, report.device) for key, report in entries]
@@ -317,11 +321,13 @@ class Recorder:
                 if conflict.same_device:  # inside: a checkpoint of other bits is not acknowledged
                     raise SearchFailed(str(conflict))
                 events.append(connection, self._lease, [("warning", {"message": str(conflict)})])
-        if saved is not None:
-            self._remove_older(key)
 
-    def _remove_older(self, key: TrialKey) -> None:
-        with reading(self._engine) as connection:
-            rows = checkpoints.of_trial(connection, self._ids[key])
-        saved = [Saved(row.step, self._data_dir / row.path, row.sha256, last=False) for row in rows]
+    def _remove_older(self, key: TrialKey, step: int) -> None:
+        """Keep the checkpoint of `step` and those just before it. Later ones were damaged, or this would not run."""
+        try:
+            with reading(self._engine) as connection:
+                rows = checkpoints.of_trial(connection, self._ids[key])
+        except OperationalError:
+            return  # the next checkpoint removes them
+        saved = [Saved(row.step, self._data_dir / row.path, row.sha256, last=False) for row in rows if row.step <= step]
         remove_files(saved[_KEPT_CHECKPOINTS:], saved[:_KEPT_CHECKPOINTS])

@@ -116,6 +116,31 @@ def test_two_files_are_kept_and_a_damaged_one_is_passed_over(claimed: Claimed) -
     assert newest.step == 20
 
 
+def test_a_checkpoint_written_again_after_later_ones_were_damaged_is_kept(claimed: Claimed) -> None:
+    paths = [claimed.report(step, saved=True) for step in (10, 20, 30)]
+    claimed.recorder.flush()
+    for path in paths[1:]:
+        path.write_text("cut off")
+    assert claimed.recorder.newest(KEY) is None
+    again = claimed.report(10, saved=True)  # from the beginning
+    newest = claimed.recorder.newest(KEY)
+    assert newest == Saved(10, again, file_sha256(again), last=False)
+
+
+def test_whatever_stops_the_writing_thread_reaches_the_main_one(
+    claimed: Claimed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*arguments: object) -> None:
+        raise PermissionError(13, "Permission denied", "step-10.safetensors")
+
+    monkeypatch.setattr("workers.recorder.remove_files", refuse)
+    claimed.report(10, saved=True)
+    with pytest.raises(PermissionError):
+        claimed.recorder.flush()
+    with pytest.raises(PermissionError):
+        claimed.report(20)
+
+
 def test_a_step_that_runs_again_is_told_once(claimed: Claimed) -> None:
     claimed.report(10)
     claimed.recorder.flush()
