@@ -91,10 +91,11 @@ def test_another_number_on_an_equal_device_fails_and_on_another_device_warns(tmp
     assert store.records(KEY)[0].train_loss == 1.0
 
 
-def test_a_speed_may_differ(tmp_path: Path) -> None:
+@pytest.mark.parametrize("changed", [{"tokens_per_s": 0.5}, {"last": True, "checkpoint": True}])
+def test_what_the_clock_decides_may_differ(tmp_path: Path, changed: dict[str, Any]) -> None:
     store = open_store(tmp_path)
     report(store, 10)
-    store.report(KEY, Report(dataclasses.replace(store.records(KEY)[0], tokens_per_s=0.5), None, "here"))
+    store.report(KEY, Report(dataclasses.replace(store.records(KEY)[0], **changed), None, "here"))
 
 
 def test_the_table_is_an_input_that_restarts_keep(tmp_path: Path) -> None:
