@@ -26,9 +26,7 @@ from db.lease import Lease, Runner
 from nas.errors import BlockwrightError
 from workers import cluster, processes
 from workers.cluster import ClusterError
-from workers.settings import Settings
-
-_HEARTBEAT_TIMEOUT_S = 2
+from workers.settings import HEARTBEAT_TIMEOUT_S, Settings
 
 
 class Heartbeat:
@@ -44,7 +42,7 @@ class Heartbeat:
         self._on_cancel = on_cancel
         self._settings = settings
         self._lease = lease
-        self._engine = make_engine(settings.database_url, busy_timeout_s=_HEARTBEAT_TIMEOUT_S)
+        self._engine = make_engine(settings.database_url, busy_timeout_s=HEARTBEAT_TIMEOUT_S)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
         self._thread.start()
@@ -54,22 +52,23 @@ class Heartbeat:
         self._thread.join()
 
     def _beat(self) -> None:
-        renewed = time.monotonic()
+        deadline = time.monotonic() + self._settings.lease_s - HEARTBEAT_TIMEOUT_S
         while True:
             sent = time.monotonic()
             try:
                 with transaction(self._engine) as connection:
                     cancelling = searches.heartbeat(connection, self._lease, lease_s=self._settings.lease_s)
-                renewed = sent  # the lease counts from before the database's answer
+                # The lease counts from before the database's answer; a last try may take the timeout.
+                deadline = sent + self._settings.lease_s - HEARTBEAT_TIMEOUT_S
                 if cancelling:
                     self._on_cancel()
             except LeaseLost:
                 end_self("the search belongs to another runner now")
             except SQLAlchemyError as error:
                 print(f"heartbeat: {error}", file=sys.stderr, flush=True)
-            if self._ended.wait(self._settings.heartbeat_s):
+            if self._ended.wait(max(0.0, min(self._settings.heartbeat_s, deadline - time.monotonic()))):
                 return
-            if time.monotonic() - renewed > self._settings.lease_s - _HEARTBEAT_TIMEOUT_S:
+            if time.monotonic() >= deadline:
                 end_self("the database was out of reach until the end of the lease")
 
 

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from db import settings as db_settings
+
+HEARTBEAT_TIMEOUT_S = 2  # how long a heartbeat waits for the database
 
 
 def _usable_cpus() -> float:
@@ -31,6 +34,16 @@ class Settings(db_settings.Settings):
     heartbeat_s: float = Field(3, gt=0, description="seconds between a runner's heartbeats")
     poll_s: float = Field(0.5, gt=0, description="seconds between two looks of the dispatcher")
     stop_patience_s: float = Field(10, gt=0, description="from the request to stop a runner to its end by force")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        least = self.heartbeat_s + HEARTBEAT_TIMEOUT_S
+        if self.lease_s <= least:
+            raise ValueError(
+                f"lease_s {self.lease_s:g} is too short for heartbeat_s {self.heartbeat_s:g}; "
+                f"it must be more than {least:g}"
+            )
+        return self
 
     @property
     def whole_cpus(self) -> int:

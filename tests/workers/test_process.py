@@ -6,13 +6,18 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
 
 from db import searches
 from db.engine import transaction
 from tests import tiny
 from tests.workers.service import Service
 from workers.cluster import python_path
+from workers.settings import Settings
 
 HEART = """
 import sys, time
@@ -68,6 +73,25 @@ def test_a_runner_without_database_ends_itself_with_its_lease(tmp_path: Path) ->
     assert heart.returncode == -signal.SIGKILL
     assert "stopping: the database was out of reach until the end of the lease" in said
     service.engine.dispose()
+
+
+def test_a_runner_whose_database_answers_with_errors_ends_itself_before_its_lease_does(tmp_path: Path) -> None:
+    service = Service(tmp_path, None)
+    settings = {"LEASE_S": "5", "HEARTBEAT_S": "2.9", "DATABASE_URL": f"sqlite:///{tmp_path}/gone/blockwright.db"}
+    code = HEART.replace("Heartbeat(", 'print("beating", flush=True); Heartbeat(', 1)
+    heart = start(service, ["-c", code, "search", "1"], **settings)
+    assert heart.stdout is not None
+    assert heart.stdout.readline() == "beating\n"
+    began = time.monotonic()
+    said, _ = heart.communicate(timeout=60)
+    assert time.monotonic() - began < 5
+    assert "stopping: the database was out of reach until the end of the lease" in said
+    service.engine.dispose()
+
+
+def test_a_lease_that_a_heartbeat_cannot_keep_is_refused() -> None:
+    with pytest.raises(ValidationError, match=r"lease_s 5 is too short for heartbeat_s 3; it must be more than 5"):
+        Settings(lease_s=5)
 
 
 def test_a_heartbeat_hears_of_a_cancel(tmp_path: Path) -> None:
