@@ -20,11 +20,11 @@ import numpy as np
 from nas import rules
 from nas.architecture import Architecture, interleaved
 from nas.compare import QualityDifference, compare_quality
-from nas.config import SearchRequest
+from nas.config import SearchRequest, ServeMode
 from nas.cost import LatencyTable, entry_key
 from nas.data.corpora import fingerprint
 from nas.data.parts import VOCAB_SIZE, split
-from nas.errors import DataError, SearchFailed
+from nas.errors import DataError, InvalidInput, SearchFailed
 from nas.export.bundle import write_bundle
 from nas.export.check import check_export
 from nas.measure import PairedLatency, compare_latency, device_description, measure_table
@@ -115,7 +115,8 @@ def measure(request: SearchRequest, store: Store, trials: TrialRunner) -> Inputs
     Raises:
         DataError: the text is too short, or not the one that the request names.
         Infeasible: no architecture meets the budget.
-        InvalidInput: unknown dataset or table, or more resources than there are.
+        InvalidInput: unknown dataset, a table that is unknown or of another serve mode, or more resources than there
+            are.
     """
     trials.check(request.resources)
     text = store.text(request.task.dataset, request.task.dataset_fingerprint)
@@ -132,6 +133,11 @@ def measure(request: SearchRequest, store: Store, trials: TrialRunner) -> Inputs
     key = table_key(request, device)
     if request.latency_table is not None:
         table = store.table_by_id(request.latency_table)
+        if table.serve != request.task.serve[0]:
+            raise InvalidInput(
+                f"latency table {table.id} holds for {_words(table.serve)}; the request serves "
+                f"{_words(request.task.serve[0])} first"
+            )
     else:
         table = store.table(key) or trials.call(
             request.resources,
@@ -145,6 +151,10 @@ def measure(request: SearchRequest, store: Store, trials: TrialRunner) -> Inputs
     request = request.model_copy(update={"task": task, "latency_table": table.id})
     store.inputs(request, table, key)
     return Inputs(request, table, dataset)
+
+
+def _words(serve: ServeMode) -> str:
+    return f"{serve.mode} of {serve.batch} x {serve.query_length} tokens"
 
 
 def table_key(request: SearchRequest, device: Mapping[str, str]) -> str:
@@ -197,7 +207,15 @@ def search(inputs: Inputs, store: Store, trials: TrialRunner) -> Searched:
         raise SearchFailed(reason)
     _, best = min(scored)
     last = {seed: store.records(TrialKey("search", best, seed))[-1] for seed in seeds}
+    method = request.method_with(told[best].values)
+    for seed, record in last.items():
+        _warn_if_short(TrialKey("search", best, seed), record.step, method.n_steps, method.max_minutes, store)
     return Searched(best, told[best].values, last)
+
+
+def _warn_if_short(key: TrialKey, step: int, n_steps: int, max_minutes: float, store: Store) -> None:
+    if step < n_steps:
+        store.warn(f"trial {key} ended after {step} of {n_steps} weight updates: max_minutes is {max_minutes:g}")
 
 
 def _score(keys: Sequence[TrialKey], failures: Mapping[str, str], store: Store) -> float:
@@ -358,10 +376,13 @@ def retrain(
     if failures:
         key, why = next(iter(failures.items()))
         raise SearchFailed(f"trial {key} failed: {why}")
+    max_minutes = request.method_with(searched.values).max_minutes
     trained: dict[str, Retrained] = {}
     for number, each in enumerate(distinct):
         checkpoints = {seed: _finished(store, TrialKey("retrain", number, seed)) for seed in seeds}
         results = {seed: read_result(saved.path) for seed, saved in checkpoints.items()}
+        for seed, result in results.items():
+            _warn_if_short(TrialKey("retrain", number, seed), result.step, request.retrain.n_steps, max_minutes, store)
         trained[each.architecture.hash] = Retrained(each, results, checkpoints)
     candidates = [trained[each.architecture.hash] for each in derived if each.role == "budget"]
     winner = min(candidates, key=lambda each: (each.val_loss, each.derived.seed))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from nas.config import SearchRequest
+from nas.config import SearchRequest, ServeMode
 from nas.errors import DataError, Infeasible, InvalidInput, SearchFailed
 from tests import tiny
 from workers.inline import run_local
@@ -171,6 +171,28 @@ def test_without_a_table_one_is_measured_before_any_trial(files: dict[str, Path]
     assert result["search"]["device"]["threads"] == "1"
     assert result["parent"] is None  # no baseline was asked for
     assert result["quality"] is None
+
+
+def test_a_trial_that_max_minutes_ended_is_told(files: dict[str, Path], tmp_path: Path) -> None:
+    request = lively(method={"warmup_share": 0.0, "alpha_lr": 1.0, "max_minutes": 1e-9})
+    table = tiny.table(request.space)
+    events: Events = []
+    run_local(request, tmp_path / "brief", files, lambda kind, data: events.append((kind, data)), table)
+    assert [data["message"] for kind, data in events if kind == "warning"] == [
+        "trial search-0-0 ended after 1 of 40 weight updates: max_minutes is 1e-09",
+        "trial retrain-0-0 ended after 1 of 6 weight updates: max_minutes is 1e-09",
+        "trial retrain-1-0 ended after 1 of 6 weight updates: max_minutes is 1e-09",
+    ]
+
+
+def test_a_table_of_another_serve_mode_is_refused(files: dict[str, Path], tmp_path: Path) -> None:
+    request = lively()
+    table = tiny.table(request.space, ServeMode(batch=1, query_length=16))
+    with pytest.raises(
+        InvalidInput,
+        match=r"^latency table [0-9a-f]{32} holds for prefill of 1 x 16 tokens; the request serves prefill of 2 x 16",
+    ):
+        run_local(request, tmp_path / "other", files, lambda kind, data: None, table)
 
 
 def test_a_folder_of_another_search_is_refused(files: dict[str, Path], tmp_path: Path) -> None:
