@@ -1,6 +1,6 @@
 """Is the parent one that a practitioner would defend? Its test quality at several learning rates, beside another stack.
 
-A weak parent flatters a search. Each row trains one architecture afresh by the quickstart's recipe at one learning rate.
+A weak parent flatters a search. Each row trains one architecture afresh by the quickstart's recipe at one rate.
 
     python bench/recipe.py [--lr 2e-3 4e-3 8e-3 1.2e-2] [--architectures AFAFAF SSFA.A] [--seeds 2]
 """
