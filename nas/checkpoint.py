@@ -11,17 +11,21 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from nas.errors import InvalidInput
+from nas.errors import InvalidInput, SearchFailed
 
 CHECKPOINT_FORMAT_VERSION = 1
 
 
 def write(path: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-    """Save atomically. `state` must be JSON; NaN is refused, since another reader could not parse it."""
+    """Save atomically. `state` must be JSON; NaN is refused, since another reader could not parse it.
+
+    Raises:
+        SearchFailed: the file cannot be written, as on a full disk; the one before is still there.
+    """
     text = json.dumps({"format_version": CHECKPOINT_FORMAT_VERSION, **state}, allow_nan=False)
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
@@ -31,6 +35,8 @@ def write(path: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None
         with part.open("rb") as file:
             os.fsync(file.fileno())
         part.replace(path)
+    except (OSError, SafetensorError) as error:
+        raise SearchFailed(f"cannot save a checkpoint in {path.parent}: {error}") from error
     finally:
         part.unlink(missing_ok=True)
 

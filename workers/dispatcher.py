@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import fcntl
 import math
 import os
 import signal
@@ -21,7 +20,7 @@ from collections.abc import Iterator
 
 import structlog
 from sqlalchemy import Engine
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from db import revision, searches
 from db.engine import make_engine, reading, transaction
@@ -30,6 +29,7 @@ from db.lease import Lease, Runner
 from db.searches import Claim, Running
 from workers import cluster, processes
 from workers.cluster import ClusterError
+from workers.lock import Locked, lock
 from workers.processes import ProcessId
 from workers.settings import Settings
 
@@ -46,23 +46,23 @@ class DispatcherError(RuntimeError):
     """The dispatcher cannot start; one line that a person can act on."""
 
 
-def run(settings: Settings, *, with_parent: bool = False) -> None:
+def run(settings: Settings, *, parent: int | None = None) -> None:
     """Dispatch until SIGTERM or SIGINT; then running searches stop at a checkpoint and go back to the queue.
 
     Args:
         settings: data folder, resources, times.
-        with_parent: stop also when the parent process is gone, as a child of `serve` should.
+        parent: pid of the process that started this one, whose end ends it too, as a child of `serve` should. Told
+            and not asked for here: it may be gone before this process looks.
 
     Raises:
         DispatcherError: another dispatcher has this folder, or the database is not migrated.
     """
     stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
-    parent = os.getppid() if with_parent else None
     with _only_one(settings):
         dispatcher = Dispatcher(settings)
         dispatcher.check_database()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stop.set())
         _log("dispatching", data_dir=str(settings.data_dir), cpus=settings.cpus, gpus=settings.gpus)
         while not stop.is_set() and parent in (None, os.getppid()):
             try:
@@ -85,12 +85,15 @@ class Dispatcher:
         self._engine: Engine = make_engine(settings.database_url)
         self._host = socket.gethostname()
         self._children: dict[int, subprocess.Popen[bytes]] = {}
-        self._stopping_since: dict[str, float] = {}  # by search, since the first request to stop
+        self._stopping_since: dict[Lease, float] = {}  # since the first request to stop
 
     def check_database(self) -> None:
-        """Raises: DispatcherError: the database is at another revision than this code."""
-        with reading(self._engine) as connection:
-            found = revision.current(connection)
+        """Raises: DispatcherError: the database does not answer, or is at another revision than this code."""
+        try:
+            with reading(self._engine) as connection:
+                found = revision.current(connection)
+        except SQLAlchemyError as error:
+            raise DispatcherError(f"cannot read the database: {str(error).splitlines()[0]}") from None
         if found != revision.HEAD:
             raise DispatcherError(f"the database is at revision {found}, not {revision.HEAD}; run: blockwright migrate")
 
@@ -99,6 +102,8 @@ class Dispatcher:
         self._reap()
         with reading(self._engine) as connection:
             running = searches.running(connection)
+        held = {each.lease for each in running}
+        self._stopping_since = {lease: since for lease, since in self._stopping_since.items() if lease in held}
         if self._settings.ray_address is None and running and cluster.find(self._settings.data_dir) is None:
             for each in running:  # Ray has died under them: a driver would take a minute to notice
                 self._end_runner(each.runner)
@@ -169,7 +174,6 @@ class Dispatcher:
                 reclaimed = searches.reclaim(connection, running.lease, "its runner ended unexpectedly; see runner.log")
         except LeaseLost:
             return  # it had written its own end before it went
-        self._stopping_since.pop(running.lease.search_id, None)
         _log("runner died", search=reclaimed.search_id, state=reclaimed.state, reason=reclaimed.reason)
 
     def _press(self, running: Running) -> None:
@@ -177,7 +181,7 @@ class Dispatcher:
         if running.runner is None or not self._is_here(running.runner):
             return  # its own dispatcher sees to it; or it has not started yet
         process = _process(running.runner)
-        since = self._stopping_since.setdefault(running.lease.search_id, time.monotonic())
+        since = self._stopping_since.setdefault(running.lease, time.monotonic())
         waited = time.monotonic() - since
         if waited < _TERMINATE_SHARE * self._settings.stop_patience_s:
             processes.send(process, signal.SIGUSR1)
@@ -248,7 +252,9 @@ class Dispatcher:
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / "runner.log").open("ab") as log:
             child = subprocess.Popen(
-                [sys.executable, "-m", "workers.process", "--search", lease.search_id, "--token", str(lease.token)],
+                # -P: a folder `workers` or `db` where this was started must not be taken for ours.
+                [sys.executable, "-P", "-m", "workers.process"]
+                + ["--search", lease.search_id, "--token", str(lease.token)],
                 env={
                     **os.environ,
                     **environment,
@@ -281,29 +287,22 @@ def _process(runner: Runner) -> ProcessId:
 
 @contextlib.contextmanager
 def _only_one(settings: Settings) -> Iterator[None]:
-    """Hold the folder's lock; the kernel gives it back however this process ends."""
+    """Hold the folder's lock."""
     settings.data_dir.mkdir(parents=True, exist_ok=True)
-    with (settings.data_dir / "dispatcher.lock").open("a+") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.seek(0)
-            raise DispatcherError(
-                f"another dispatcher (pid {lock.read().strip()}) has the data folder {settings.data_dir}"
-            ) from None
-        lock.truncate(0)
-        lock.write(str(os.getpid()))
-        lock.flush()
-        yield
+    try:
+        with lock(settings.data_dir / "dispatcher.lock"):
+            yield
+    except Locked as error:
+        raise DispatcherError(f"another dispatcher (pid {error.pid}) has the data folder {settings.data_dir}") from None
 
 
 def main() -> None:
-    """`python -m workers.dispatcher [--with-parent]`: what `serve` starts."""
+    """`python -m workers.dispatcher [--parent PID]`: `blockwright dispatch` without api and its settings."""
     parser = argparse.ArgumentParser(description="run queued searches")
-    parser.add_argument("--with-parent", action="store_true", help="stop when the parent process is gone")
+    parser.add_argument("--parent", type=int, help="stop when the process that started this one, of this pid, is gone")
     arguments = parser.parse_args()
     try:
-        run(Settings(), with_parent=arguments.with_parent)
+        run(Settings(), parent=arguments.parent)
     except DispatcherError as error:
         sys.exit(f"blockwright dispatch: {error}")
 

@@ -16,8 +16,9 @@ import torch
 
 from nas.config import Resources, SearchRequest
 from nas.cost import LatencyTable
-from nas.errors import BlockwrightError, InvalidInput
+from nas.errors import BlockwrightError, InvalidInput, SearchFailed
 from workers.folder import FolderStore, write_json
+from workers.lock import Locked, lock
 from workers.runner import run_search
 from workers.store import Store
 from workers.trainable import TrialSpec, run_trial
@@ -44,19 +45,25 @@ def run_local(
         What result.json holds.
 
     Raises:
-        InvalidInput: the folder holds another search, or the request cannot be run.
-        BlockwrightError: the search has failed.
+        InvalidInput: the folder holds another search or is in use, or the request cannot be run.
+        BlockwrightError: the search has failed; SearchFailed also where the folder cannot be written.
     """
     if table is not None:
         request = request.model_copy(update={"latency_table": table.id})
-    folder.mkdir(parents=True, exist_ok=True)
-    _claim(folder, request)
-    finished = folder / "result.json"
-    if finished.exists():
-        result: dict[str, Any] = json.loads(finished.read_text())
-        on_event("result", result)
-        return result
-    return run_search(request, FolderStore(folder, files, on_event, table), InlineTrials())
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with lock(folder / "lock"):
+            _claim(folder, request)
+            finished = folder / "result.json"
+            if finished.exists():
+                result: dict[str, Any] = json.loads(finished.read_text())
+                on_event("result", result)
+                return result
+            return run_search(request, FolderStore(folder, files, on_event, table), InlineTrials())
+    except Locked as error:
+        raise InvalidInput(f"{folder} is in use by process {error.pid}; wait for it, or give another folder") from None
+    except OSError as error:  # a folder that refuses, a full disk: what was kept stays, and the search can go on later
+        raise SearchFailed(f"cannot go on in {folder}: {error}") from error
 
 
 def _claim(folder: Path, request: SearchRequest) -> None:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -200,6 +204,54 @@ def test_a_folder_of_another_search_is_refused(files: dict[str, Path], tmp_path:
     (tmp_path / "request.json").write_text(lively(name="other").model_dump_json())
     with pytest.raises(InvalidInput, match=r"holds another search; give a folder of its own"):
         run_local(request, tmp_path, files, lambda kind, data: None)
+
+
+def test_a_folder_in_use_is_refused(files: dict[str, Path], tmp_path: Path) -> None:
+    request = lively()
+
+    def again(kind: str, data: dict[str, Any]) -> None:
+        with pytest.raises(InvalidInput, match=rf"is in use by process {os.getpid()}; wait for it, or give another"):
+            run_local(request, tmp_path, files, lambda kind, data: None, tiny.table(request.space))
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_local(request, tmp_path, files, again, tiny.table(request.space))
+
+
+def test_a_folder_that_cannot_be_written_is_told_in_one_line(files: dict[str, Path], tmp_path: Path) -> None:
+    request = lively()
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(SearchFailed, match=r"^cannot go on in .*file/search: \[Errno 20\] Not a directory"):
+        run_local(request, tmp_path / "file" / "search", files, lambda kind, data: None, tiny.table(request.space))
+
+
+FULL_DISK = """
+import pathlib, resource, signal, sys
+from nas.errors import SearchFailed
+from tests import tiny
+from tests.workers.test_inline import lively
+from workers.inline import run_local
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))  # less than a checkpoint, more than all other files
+request, folder, letters = lively(), *map(pathlib.Path, sys.argv[1:])
+try:
+    run_local(request, folder, {"letters": letters}, print, tiny.table(request.space))
+except SearchFailed as error:
+    print(error)
+"""
+
+
+def test_a_full_disk_ends_the_search_in_one_line_and_more_room_lets_it_go_on(
+    files: dict[str, Path], tmp_path: Path
+) -> None:
+    command = [sys.executable, "-c", FULL_DISK, str(tmp_path), str(files["letters"])]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
+    assert re.search(
+        r"^trial search-0-0 failed: cannot save a checkpoint in .*attempt-1: .*too large", done.stdout, re.MULTILINE
+    )
+    assert not [*tmp_path.rglob("*.part")]
+    request = lively()
+    assert run_local(request, tmp_path, files, lambda kind, data: None, tiny.table(request.space))["derived"]
 
 
 @pytest.mark.parametrize(
