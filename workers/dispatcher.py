@@ -212,7 +212,7 @@ class Dispatcher:
         environment = {}
         try:
             environment = self._ray_environment()  # before claiming: a start of Ray takes longer than a lease
-        except ClusterError as error:
+        except (ClusterError, OSError) as error:
             problem = str(error)
         with transaction(self._engine) as connection:
             claim = searches.claim_next(
@@ -225,11 +225,14 @@ class Dispatcher:
         if claim is None:
             return False
         self._end_runner(claim.previous)
+        if problem is None:
+            try:
+                self._start(claim, environment)
+            except OSError as error:  # no room on the disk, no process to be had: this search fails, not the dispatcher
+                problem = f"its runner could not be started: {error}"
         if problem is not None:
             with transaction(self._engine) as connection:
                 searches.finish(connection, claim.lease, "failed", reason=problem)
-        else:
-            self._start(claim, environment)
         return True
 
     def _ray_environment(self) -> dict[str, str]:

@@ -50,10 +50,11 @@ def test_a_dispatcher_ends_with_its_parent_if_told_so(tmp_path: Path) -> None:
     Service(tmp_path, None).engine.dispose()
     log = tmp_path / "log"
     code = """
-import pathlib, subprocess, sys
+import os, pathlib, subprocess, sys
 log = pathlib.Path(sys.argv[1])
 with log.open("w") as output:
-    child = subprocess.Popen([sys.executable, "-m", "workers.dispatcher", "--with-parent"], stderr=output)
+    command = [sys.executable, "-m", "workers.dispatcher", "--parent", str(os.getpid())]
+    child = subprocess.Popen(command, stderr=output)
 while "dispatching" not in log.read_text():
     assert child.poll() is None
 """
@@ -63,6 +64,15 @@ while "dispatching" not in log.read_text():
     while "ended" not in log.read_text():
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_a_dispatcher_whose_parent_is_gone_before_it_looks_ends_at_once(tmp_path: Path) -> None:
+    Service(tmp_path, None).engine.dispose()
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    command = [sys.executable, "-m", "workers.dispatcher", "--parent", str(gone.pid)]
+    environment = {**os.environ, "BLOCKWRIGHT_DATA_DIR": str(tmp_path), "PYTHONPATH": python_path()}
+    subprocess.run(command, env=environment, check=True, timeout=60)
 
 
 def test_a_search_that_finds_no_ray_fails_with_the_reason(tmp_path: Path, unreachable: str) -> None:
@@ -77,6 +87,18 @@ def test_a_search_that_finds_no_ray_fails_with_the_reason(tmp_path: Path, unreac
     assert service_search.state == "failed"
     assert f"no Ray cluster answers at '{unreachable}'" in str(service_search.reason)
     looking.end()
+    service.engine.dispose()
+
+
+def test_a_search_whose_runner_cannot_be_started_fails_with_the_reason(tmp_path: Path) -> None:
+    service = Service(tmp_path, None)
+    search_id = service.submit(tiny.request())
+    (tmp_path / "searches").write_text("not a folder")
+    looking = Dispatcher(Settings(data_dir=tmp_path, ray_address="127.0.0.1:1"))
+    looking.look()
+    search = service.search(search_id)
+    assert search.state == "failed"
+    assert str(search.reason).startswith("its runner could not be started: [Errno 20] Not a directory")
     service.engine.dispose()
 
 
@@ -101,6 +123,32 @@ def test_a_runner_that_died_gives_its_search_back_and_after_three_times_fails_it
     search = service.search(search_id)
     assert search.state == "failed"
     assert "3 attempts in a row ended without a new checkpoint" in str(search.reason)
+    service.engine.dispose()
+
+
+def test_a_search_that_is_cancelled_again_has_the_whole_patience_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = Service(tmp_path, None)
+    search_id = service.submit(tiny.request())
+    looking = Dispatcher(Settings(data_dir=tmp_path, ray_address="127.0.0.1:1", stop_patience_s=1000))
+    sent: list[signal.Signals] = []
+    monkeypatch.setattr(processes, "send", lambda process, number: sent.append(number))
+    for started in (0.0, 10_000.0):
+        monkeypatch.setattr("workers.dispatcher.time.monotonic", lambda at=started: at)
+        runner = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+        process = processes.identify(runner.pid)
+        with transaction(service.engine) as connection:
+            claim = searches.claim_next(connection, "test", free_cpus=1, free_gpus=0)
+            assert claim is not None
+            searches.set_runner(connection, claim.lease, Runner(socket.gethostname(), process.pid, process.started))
+            searches.cancel(connection, search_id)
+        looking.look()
+        with transaction(service.engine) as connection:
+            searches.finish(connection, claim.lease, "cancelled")
+            searches.resume(connection, search_id)
+        runner.communicate()
+    assert sent == [signal.SIGUSR1, signal.SIGUSR1]
     service.engine.dispose()
 
 
