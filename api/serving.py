@@ -53,7 +53,7 @@ def serve(settings: Settings) -> int:
             migrated.
     """
     with _interrupts(), _listening(settings) as listener, _only_one(settings.data_dir):
-        if _child("migrate", environment(settings)).wait() != 0:
+        if _child(environment(settings), "migrate").wait() != 0:
             raise Refused("the database is not up to date, so the service does not start")
         with _Dispatcher(settings):
             _answer(settings, listener)
@@ -61,12 +61,13 @@ def serve(settings: Settings) -> int:
 
 
 def environment(settings: Settings) -> dict[str, str]:
-    """What a child gets: where the data lies, and no token."""
+    """What a child gets: where data and code lie, and no token."""
     kept = {name: value for name, value in os.environ.items() if name not in _SECRET}
     return {
         **kept,
         "BLOCKWRIGHT_DATA_DIR": str(settings.data_dir),
         "BLOCKWRIGHT_DATABASE_URL": settings.database_url,
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
     }
 
 
@@ -76,8 +77,10 @@ def url_of(host: str, port: int) -> str:
     return f"http://[{reached}]:{port}" if ":" in reached else f"http://{reached}:{port}"
 
 
-def _child(command: str, env: dict[str, str]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-m", "api.cli", command], env=env, stdin=subprocess.DEVNULL)
+def _child(env: dict[str, str], *arguments: str, own_session: bool = False) -> subprocess.Popen[bytes]:
+    # -P: a folder `api` where the user happens to be must not be taken for ours.
+    command = [sys.executable, "-P", "-m", "api.cli", *arguments]
+    return subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, start_new_session=own_session)
 
 
 class _Server(uvicorn.Server):
@@ -206,8 +209,7 @@ class _Dispatcher:
                 signal.signal(number, handler)
 
     def _start(self) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "api.cli", "dispatch", "--with-parent"]
-        return subprocess.Popen(command, env=self._env, stdin=subprocess.DEVNULL, start_new_session=True)
+        return _child(self._env, "dispatch", "--parent", str(os.getpid()), own_session=True)
 
     def _watch(self) -> None:
         waits = iter(RESTART_S)

@@ -256,8 +256,7 @@ class Dispatcher:
         with (folder / "runner.log").open("ab") as log:
             child = subprocess.Popen(
                 # -P: a folder `workers` or `db` where this was started must not be taken for ours.
-                [sys.executable, "-P", "-m", "workers.process"]
-                + ["--search", lease.search_id, "--token", str(lease.token)],
+                [sys.executable, "-P", "-m", "workers.process", "--search", lease.search_id, f"--token={lease.token}"],
                 env={
                     **os.environ,
                     **environment,

@@ -41,18 +41,21 @@ def api(host: Host = None, port: Port = None, data_dir: DataDir = None) -> None:
 
 def dispatch(
     data_dir: DataDir = None,
-    with_parent: Annotated[bool, typer.Option("--with-parent", help="Stop when the parent process is gone.")] = False,
+    parent: Annotated[
+        int | None,
+        typer.Option("--parent", metavar="PID", help="Stop when the process that started it, of this pid, is gone."),
+    ] = None,
 ) -> None:
     """Run the dispatcher alone: it claims queued searches and starts a runner for each."""
     from api.serving import environment
     from workers import dispatcher
     from workers.settings import Settings as WorkerSettings
 
-    kept = environment(read_settings(data_dir))
+    kept = environment(_with_database(read_settings(data_dir)))
     os.environ.clear()  # the token stays with the api: runners and trials inherit from here
     os.environ.update(kept)
     try:
-        dispatcher.run(WorkerSettings(), with_parent=with_parent)
+        dispatcher.run(WorkerSettings(), parent=parent)
     except dispatcher.DispatcherError as error:
         raise Refused(str(error)) from None
 
@@ -73,4 +76,15 @@ def migrate(data_dir: DataDir = None) -> None:
 
 def _settings(host: str | None, port: int | None, data_dir: Path | None) -> Settings:
     given: dict[str, Any] = {"host": host, "port": port, "data_dir": data_dir}
-    return Settings(**{name: value for name, value in given.items() if value is not None})
+    return _with_database(Settings(**{name: value for name, value in given.items() if value is not None}))
+
+
+def _with_database(found: Settings) -> Settings:
+    """The settings, once their database is one that can be used; nobody connects to it here."""
+    from db.engine import make_engine
+
+    try:
+        make_engine(found.database_url)
+    except ValueError as error:
+        raise Refused(str(error)) from None
+    return found

@@ -78,6 +78,22 @@ def test_serve_migrates_answers_and_ends_in_good_order(tmp_path: Path, number: s
     assert not (tmp_path / "address").exists()
 
 
+def test_folders_of_our_packages_names_where_it_is_started_do_no_harm(tmp_path: Path) -> None:
+    for name in ("api", "db", "workers", "nas"):
+        (tmp_path / "project" / name).mkdir(parents=True)
+        (tmp_path / "project" / name / "__init__.py").touch()
+    command = [str(Path(sys.executable).with_name("blockwright")), "serve", "--port", "0", "--data-dir", str(tmp_path)]
+    process = subprocess.Popen(command, cwd=tmp_path / "project", stderr=subprocess.PIPE, text=True)
+    try:
+        wait_for(lambda: (tmp_path / "address").exists() or process.poll() is not None, "the service answers")
+        wait_for(lambda: (tmp_path / "dispatcher.lock").exists() or process.poll() is not None, "the dispatcher runs")
+        assert process.poll() is None
+    finally:
+        process.terminate()
+        _, err = process.communicate(timeout=PATIENCE_S)
+    assert "No module named" not in err
+
+
 def test_an_open_event_stream_does_not_hold_up_the_end(tmp_path: Path) -> None:
     with blockwright("serve", "--port", "0", data_dir=tmp_path) as process:
         url = address(tmp_path)
