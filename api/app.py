@@ -62,6 +62,7 @@ def create_app(settings: Settings) -> Service:
         # The interactive pages load their scripts from elsewhere, which our content policy forbids.
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,  # a redirect drops the body of a POST
         openapi_url="/api/v1/openapi.json",
         responses={"default": {"model": errors.Problem, "description": "a problem (RFC 9457)"}},
         generate_unique_id_function=lambda route: route.name,  # short names for generated clients

@@ -23,6 +23,7 @@ from db.errors import DatabaseError, IdempotencyConflict, NotFound, WrongState
 from nas.errors import BlockwrightError, StateError
 
 MEDIA_TYPE = "application/problem+json"
+MAX_FIELD_ERRORS = 100
 log = logging.getLogger("blockwright.api")
 
 
@@ -89,13 +90,12 @@ def _request_id(request: Request) -> str:
 def _on_validation(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     fields: list[FieldError] = []
-    for each in error.errors():
+    for each in error.errors()[:MAX_FIELD_ERRORS]:
         where, *path = each["loc"]
         if where == "body":
             fields.extend(field_errors([{**each, "loc": path}]))
         else:
-            name = str(path[-1])
-            pointer = f"?{name}" if where == "query" else f"{{{name}}}"
+            pointer = {"query": "?{}", "path": "{{{}}}"}.get(where, "{}").format(path[-1])
             fields.append(FieldError(pointer=pointer, detail=detail_of(each), code=code_of(each)))
     return problem(_request_id(request), 422, "invalid-request", summary(fields), errors=fields)
 

@@ -14,7 +14,9 @@ from pydantic import BaseModel, Field
 class FieldError(BaseModel):
     """What is wrong with one field of the body, or one parameter."""
 
-    pointer: str = Field(description="JSON pointer into the body; `?name` for a query, `{name}` for a path parameter")
+    pointer: str = Field(
+        description="JSON pointer into the body; `?name` in the query, `{name}` in the path, `name` of a header"
+    )
     detail: str
     code: str
 
@@ -29,7 +31,8 @@ def field_errors(errors: Iterable[Mapping[str, Any]]) -> list[FieldError]:
 def summary(errors: Sequence[FieldError]) -> str:
     """One line for people: the first error with its place, and how many more there are."""
     first = errors[0]
-    place = f"{first.pointer}: " if first.pointer else ""
+    pointer = "".join(character if character.isprintable() else "?" for character in first.pointer[:120])
+    place = f"{pointer}: " if pointer else ""
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     return f"{place}{first.detail}{more}"
 
@@ -48,7 +51,7 @@ def code_of(error: Mapping[str, Any]) -> str:
 def detail_of(error: Mapping[str, Any]) -> str:
     """Pydantic's message as one lower-case line, with the value it got."""
     if error["type"] == "extra_forbidden":
-        return f"unknown field {str(error['loc'][-1])!r}"
+        return f"unknown field {str(error['loc'][-1])[:60]!r}"
     message = str(error["msg"]).removeprefix("Value error, ")
     got = error.get("input")
     if isinstance(got, str | int | float) and error["type"] != "value_error":

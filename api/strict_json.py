@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from typing import Any, NoReturn
 
 from nas.errors import InvalidInput
 
 MAX_DEPTH = 32
+MAX_VALUES = 20_000  # names, and values of any kind: each of them may become a line of an error
 
 
 class InvalidJson(InvalidInput):
@@ -25,7 +27,8 @@ def parse(text: bytes) -> Any:
     """The value of a JSON text.
 
     Raises:
-        InvalidJson: not UTF-8, not JSON, NaN or an infinity, a name twice in one object, deeper than MAX_DEPTH.
+        InvalidJson: not UTF-8, not JSON, NaN or an infinity, a name twice in one object, deeper than MAX_DEPTH, more
+            than MAX_VALUES.
     """
     try:
         value = json.loads(
@@ -57,26 +60,28 @@ def _finite(digits: str) -> float:
 
 
 def _bounded_int(digits: str) -> int:
-    if len(digits) > 20:
-        raise InvalidJson(f"integer {digits[:20]}... is out of range; at most 64 bits")
+    if len(digits) > 20 or not -(2**63) <= int(digits) < 2**64:
+        raise InvalidJson(f"integer {digits[:24]} is out of range; at most 64 bits")
     return int(digits)
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InvalidJson(f"name {twice[:60]!r} stands twice in one object")
+        names = Counter(name for name, _ in pairs)  # counted once: a body can hold a hundred thousand names
+        raise InvalidJson(f"name {names.most_common(1)[0][0][:60]!r} stands twice in one object")
     return found
 
 
 def _check(value: Any) -> None:
-    """Depth, and text that no database could store: a lone surrogate is no character."""
-    level, depth = [value], 1
+    """Depth, number, and text that no database could store: a lone surrogate is no character."""
+    level, depth, n_values = [value], 1, 0
     while level:
+        n_values += len(level)
         if depth > MAX_DEPTH:
             raise InvalidJson(f"nested deeper than {MAX_DEPTH} levels")
+        if n_values > MAX_VALUES:
+            raise InvalidJson(f"more than {MAX_VALUES} names and values")
         below: list[Any] = []
         for each in level:
             if isinstance(each, dict):

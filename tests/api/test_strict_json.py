@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.strict_json import MAX_DEPTH, InvalidJson, parse
+from api.strict_json import MAX_DEPTH, MAX_VALUES, InvalidJson, parse
 
 _plain = st.recursive(
     st.none()
@@ -31,7 +31,8 @@ def test_every_json_value_is_read_as_it_is(value: Any) -> None:
         (b"NaN", "NaN is not JSON; numbers must be finite"),
         (b'{"a": [-Infinity]}', "-Infinity is not JSON; numbers must be finite"),
         (b"-1e400", "number -1e400 is out of range; numbers must be finite"),
-        (b"1" * 5000, "integer 11111111111111111111... is out of range; at most 64 bits"),
+        (b"1" * 5000, "integer 111111111111111111111111 is out of range; at most 64 bits"),
+        (b"18446744073709551616", "integer 18446744073709551616 is out of range; at most 64 bits"),
         (b'{"a": {"b": 1, "c": 2, "b": 3}}', "name 'b' stands twice in one object"),
         (b"\xff", "not UTF-8 at byte 0"),
         (b'{"a": "\\ud800"}', "a string holds half of a surrogate pair"),
@@ -39,8 +40,29 @@ def test_every_json_value_is_read_as_it_is(value: Any) -> None:
         (b"[1,", "not JSON: expecting value at line 1 column 4"),
         (b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1), "nested deeper than 32 levels"),
         (b'{"a":' * 100_000, "nested deeper than 32 levels"),
+        (b"[" + b"1," * MAX_VALUES + b"1]", "more than 20000 names and values"),
+        # In time that grows with the length: with its square, this one would take minutes.
+        (
+            b"{" + b",".join(b'"%d":1' % n for n in [*range(150_000), 149_999]) + b"}",
+            "name '149999' stands twice in one object",
+        ),
     ],
-    ids=["nan", "infinity", "overflow", "long", "twice", "bytes", "surrogate", "name", "cut off", "deep", "deeper"],
+    ids=[
+        "nan",
+        "infinity",
+        "overflow",
+        "long",
+        "65 bits",
+        "twice",
+        "bytes",
+        "surrogate",
+        "name",
+        "cut off",
+        "deep",
+        "deeper",
+        "many",
+        "twice of many",
+    ],
 )
 def test_anything_else_is_refused_in_one_line(text: bytes, message: str) -> None:
     with pytest.raises(InvalidJson) as caught:
