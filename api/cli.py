@@ -56,6 +56,9 @@ def main() -> None:
         _fail(str(error), 2)
     except BlockwrightError as error:
         _fail(str(error), 1)
+    except OSError as error:  # a folder that cannot be made, a disk that is full
+        reason = (error.strerror or str(error)).lower()
+        _fail(f"cannot use {error.filename}: {reason}" if error.filename else reason, 2)
     except KeyboardInterrupt:
         sys.exit(130)
 

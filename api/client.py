@@ -62,10 +62,13 @@ class Client:
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        # trust_env off: a proxy from the environment must not see searches on loopback.
-        self._http = httpx.Client(
-            base_url=base_url, headers=headers, timeout=30, trust_env=False, transport=transport, follow_redirects=False
-        )
+        try:
+            # trust_env off: a proxy from the environment must not see searches on loopback.
+            self._http = httpx.Client(
+                base_url=base_url, headers=headers, timeout=30, trust_env=False, transport=transport
+            )
+        except httpx.InvalidURL as error:
+            raise Unreachable(f"{base_url!r} is no address of a service: {str(error).lower()}") from None
         self._patience_s = patience_s
 
     def __enter__(self) -> Self:
@@ -153,8 +156,7 @@ class Client:
         return self._json("POST", "/latency-tables", json=table)
 
     def version(self) -> dict[str, Any]:
-        answer: dict[str, Any] = self._send("GET", "/version", prefix="").json()
-        return answer
+        return self._json("GET", "/version", prefix="")
 
     def download(self, search_id: str, path: Path, *, kind: str = "export") -> Path:
         """Fetch an artifact of a search, check its sha256, and put it in place only when it is whole.
@@ -165,16 +167,20 @@ class Client:
         Raises:
             ClientError: the search has no such artifact yet, or what arrived is not what was announced.
         """
-        found = [each for each in self.artifacts(search_id) if each["kind"] == kind]
+        artifacts = self.artifacts(search_id)
+        found = [each for each in artifacts if each["kind"] == kind]
         if not found:
-            raise ClientError(404, "not-found", f"search {search_id} has no {kind} yet; it comes when it has succeeded")
+            others = ", ".join(sorted({each["kind"] for each in artifacts}))
+            rest = f"; it has: {others}" if others else " yet; it comes when the search has succeeded"
+            raise ClientError(404, "not-found", f"search {search_id} has no {kind}{rest}")
         artifact = found[-1]
-        target = path / artifact["name"] if path.is_dir() else path
+        # Its last part alone: whoever answers must not choose the folder.
+        target = path / Path(artifact["name"]).name if path.is_dir() else path
         partial = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.part")
         digest = hashlib.sha256()
         try:
             with self._http.stream("GET", f"{PREFIX}/artifacts/{artifact['id']}") as answer, partial.open("wb") as file:
-                if answer.is_error:
+                if not answer.is_success:
                     answer.read()
                     raise _refusal(answer)
                 for block in answer.iter_bytes():
@@ -224,9 +230,11 @@ class Client:
             if answer.status_code == httpx.codes.NO_CONTENT:
                 yield None
                 return
-            if answer.is_error:
+            if not answer.is_success:
                 answer.read()
                 raise _refusal(answer)
+            if not answer.headers.get("content-type", "").startswith("text/event-stream"):
+                raise _foreign(answer)
             data: list[str] = []
             for line in answer.iter_lines():
                 if line.startswith("data: "):
@@ -246,15 +254,21 @@ class Client:
             params["cursor"] = page["next"]
 
     def _json(self, method: str, path: str, **arguments: Any) -> dict[str, Any]:
-        answer: dict[str, Any] = self._send(method, path, **arguments).json()
-        return answer
+        answer = self._send(method, path, **arguments)
+        try:
+            value = answer.json()
+        except ValueError:
+            value = None
+        if not isinstance(value, dict):
+            raise _foreign(answer)
+        return value
 
     def _send(self, method: str, path: str, *, prefix: str = PREFIX, **arguments: Any) -> httpx.Response:
         try:
             answer = self._http.request(method, prefix + path, **arguments)
         except httpx.TransportError as error:
             raise Unreachable(f"nothing answers at {self._http.base_url}: {error or type(error).__name__}") from None
-        if answer.is_error:
+        if not answer.is_success:
             raise _refusal(answer)
         return answer
 
@@ -265,3 +279,7 @@ def _refusal(answer: httpx.Response) -> ClientError:
         return ClientError(answer.status_code, problem["code"], problem["detail"], problem.get("errors"))
     except (ValueError, KeyError, TypeError):  # not our service, or a proxy before it
         return ClientError(answer.status_code, "http-error", f"answer {answer.status_code} from {answer.url}")
+
+
+def _foreign(answer: httpx.Response) -> ClientError:
+    return ClientError(answer.status_code, "http-error", f"what answers at {answer.url} is no Blockwright")

@@ -12,12 +12,11 @@ from sqlalchemy import Engine
 
 from api.follow import Follower
 from api.settings import Settings
+from db import ids
 
-UUID_PATTERN = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
-
-SearchId = Annotated[str, Path(pattern=UUID_PATTERN, description="id of the search")]
-ArtifactId = Annotated[str, Path(pattern=UUID_PATTERN, description="id of the artifact")]
-ArchitectureId = Annotated[str, Path(pattern=UUID_PATTERN, description="id of the architecture")]
+SearchId = Annotated[str, Path(pattern=ids.PATTERN, description="id of the search")]
+ArtifactId = Annotated[str, Path(pattern=ids.PATTERN, description="id of the artifact")]
+ArchitectureId = Annotated[str, Path(pattern=ids.PATTERN, description="id of the architecture")]
 TableId = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$", description="id of the table: hash of its content")]
 BIGGEST = 2**63 - 1  # what a column holds; beyond it the driver fails
 Cursor = Annotated[str | None, Query(max_length=400, description="`next` of the page before")]

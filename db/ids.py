@@ -7,6 +7,8 @@ import threading
 import time
 import uuid
 
+PATTERN = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
+
 _lock = threading.Lock()
 _last = 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import typer
 from api.client import Client
 from api.commands.refuse import Refused
 from api.settings import Settings
+from db import ids
 
 ADDRESS_FILE = "address"
 
@@ -45,10 +47,17 @@ def connect(url: str | None, data_dir: Path | None) -> Client:
     return Client(url, found.token.get_secret_value() if found.token else None)
 
 
+def checked(search_id: str) -> str:
+    """The id, which becomes part of an address; a file given in its place is the usual mistake."""
+    if not re.fullmatch(ids.PATTERN, search_id):
+        raise Refused(f"{search_id[:60]!r} is no id of a search; `blockwright list` shows them")
+    return search_id
+
+
 def chosen(client: Client, search_id: str | None) -> str:
     """The id given, or that of the newest search."""
     if search_id is not None:
-        return search_id
+        return checked(search_id)
     newest = next(client.list(), None)
     if newest is None:
         raise Refused("there is no search yet; submit one with `blockwright submit FILE`")

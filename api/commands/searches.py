@@ -13,7 +13,7 @@ from rich.text import Text
 
 from api import show as drawing
 from api.client import Client
-from api.commands.connection import DataDir, SearchId, Url, chosen, connect
+from api.commands.connection import DataDir, SearchId, Url, checked, chosen, connect
 from api.commands.files import read_json
 from api.commands.refuse import Refused
 from api.watching import Display, Picture
@@ -114,7 +114,7 @@ def delete(
 ) -> None:
     """Delete a finished search with all its files."""
     with connect(url, data_dir) as client:
-        client.delete(search_id)
+        client.delete(checked(search_id))
     drawing.terminal().print(f"deleted {search_id}")
 
 

@@ -13,10 +13,10 @@ from sqlalchemy import Connection
 
 from api import schemas, views
 from api.body import StrictRoute
-from api.deps import BIGGEST, UUID_PATTERN, Cursor, Database, DataDir, SearchId, tagged
+from api.deps import BIGGEST, Cursor, Database, DataDir, SearchId, tagged
 from api.errors import ApiError
 from api.examples import REQUEST
-from db import architectures, artifacts, datasets, latency_tables, reports, rules, searches, trials
+from db import architectures, artifacts, datasets, ids, latency_tables, reports, rules, searches, trials
 from db.engine import reading, transaction
 from db.errors import NotFound
 from db.paging import Page
@@ -28,7 +28,7 @@ router = APIRouter(prefix="/api/v1/searches", tags=["searches"], route_class=Str
 T = TypeVar("T")
 
 Limit = Annotated[int, Query(ge=1, le=1000, description="rows of a page")]
-TrialId = Annotated[str | None, Query(pattern=UUID_PATTERN, description="only this trial")]
+TrialId = Annotated[str | None, Query(pattern=ids.PATTERN, description="only this trial")]
 FirstStep = Annotated[int, Query(ge=0, le=BIGGEST, description="from this weight update on")]
 LastStep = Annotated[int | None, Query(ge=0, le=BIGGEST, description="up to this weight update")]
 Stride = Annotated[int, Query(ge=1, le=1_000_000, description="only steps that it divides, and each trial's newest")]

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import pytest
 
@@ -25,6 +27,7 @@ class Done(NamedTuple):
 
 
 Run = Callable[..., Done]
+URL = "http://127.0.0.1:9"  # nobody answers there
 
 
 @pytest.fixture
@@ -37,7 +40,8 @@ def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_
         monkeypatch.setattr(sys, "argv", ["blockwright", *arguments])
         capfd.readouterr()
         try:
-            cli.main()
+            with patch.dict(os.environ):  # `dispatch` changes what its children inherit
+                cli.main()
             status = 0
         except SystemExit as end:
             status = int(end.code or 0)
@@ -99,7 +103,7 @@ def test_a_running_search_shows_its_probabilities_and_the_leaders(served: Run, c
     assert "probabilities of seed 0 after 10 steps" in text
     assert "A attention  F ffn  . identity" in text
     assert "undecided" in text
-    assert " A  F?" in text
+    assert " A  ? " in text
 
 
 def test_watching_ends_with_the_result(served: Run, service: Running, claimed: Claimed) -> None:
@@ -188,6 +192,12 @@ def test_a_bad_request_is_one_line_and_status_2(
     [
         (["submit", "missing.json"], "cannot read missing.json: no such file or directory"),
         (["show", "x"], "no service runs on the data folder"),
+        (["show", "./folder", "--url", URL], "'./folder' is no id of a search; `blockwright list` shows them"),
+        (["cancel", "a\nb", "--url", URL], "'a\\nb' is no id of a search"),
+        (["delete", "../version", "--url", URL], "'../version' is no id of a search"),
+        (["list", "--url", "http://127.0.0.1:x"], "'http://127.0.0.1:x' is no address of a service: invalid port: 'x'"),
+        (["serve", "--data-dir", "/dev/null/x"], "cannot use /dev/null/x: not a directory"),
+        (["dispatch", "--data-dir", "/dev/null/x"], "cannot use /dev/null/x: not a directory"),
         (["list", "--url", "http://127.0.0.1:9"], "nothing answers at http://127.0.0.1:9"),
         (["list", "--url", "127.0.0.1:9"], "'127.0.0.1:9' is no address of a service"),
         (["search", "missing.json"], "a service takes `blockwright submit missing.json`"),
@@ -238,6 +248,36 @@ def test_a_local_search_refuses_files_that_are_none(run: Run, tmp_path: Path, op
 def test_migrating_twice_is_harmless(run: Run, tmp_path: Path) -> None:
     for _ in range(2):
         assert "database is at revision" in run("migrate", "--data-dir", str(tmp_path / "new")).err
+
+
+@pytest.mark.parametrize("command", ["serve", "api", "dispatch"])
+@pytest.mark.parametrize(
+    ("database", "message"),
+    [
+        ("mysql://x/y", "unknown database 'mysql'; known: sqlite, postgresql"),
+        ("secret", "the database URL cannot be read; it looks like sqlite:////var/lib/blockwright.db"),
+    ],
+)
+def test_a_database_that_is_none_is_one_line(
+    run: Run, monkeypatch: pytest.MonkeyPatch, command: str, database: str, message: str
+) -> None:
+    monkeypatch.setenv("BLOCKWRIGHT_DATABASE_URL", database)
+    done = run(command)
+    assert done.status == 2
+    assert done.err.startswith(f"blockwright: {message}")
+    assert done.err.count("\n") == 1
+    assert "secret" not in done.err
+
+
+def test_a_database_that_does_not_answer_stops_the_dispatcher_in_one_line(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BLOCKWRIGHT_DATABASE_URL", "postgresql://user:secret@127.0.0.1:9/name")
+    done = run("dispatch")
+    assert done.status == 2
+    assert done.err.startswith("blockwright: cannot read the database: ")
+    assert done.err.count("\n") == 1
+    assert "secret" not in done.err
 
 
 def test_a_database_that_cannot_be_migrated_is_one_line(

@@ -88,6 +88,22 @@ def test_an_answer_that_is_not_ours_is_an_error_with_its_status() -> None:
         client.get("x")
 
 
+@pytest.mark.parametrize("text", ["<html>hello</html>", "[]", ""])
+def test_another_service_at_the_address_is_said_so(text: str) -> None:
+    transport = httpx.MockTransport(lambda request: httpx.Response(200, text=text))
+    with Client("http://other", transport=transport) as client:
+        with pytest.raises(ClientError, match="what answers at http://other/api/v1/catalog is no Blockwright"):
+            client.catalog()
+        with pytest.raises(ClientError, match="is no Blockwright"):
+            list(client.events("x"))
+
+
+def test_a_redirect_is_not_followed_but_told() -> None:
+    transport = httpx.MockTransport(lambda request: httpx.Response(301, headers={"Location": "https://other/"}))
+    with Client("http://other", transport=transport) as client, pytest.raises(ClientError, match="answer 301 from"):
+        client.get("x")
+
+
 def test_a_lost_answer_is_asked_for_again_and_queues_one_search(service: Running) -> None:
     """The first POST reaches the service, but its answer is lost on the way back."""
     inner = httpx.HTTPTransport()
@@ -205,6 +221,24 @@ def test_a_download_lands_whole_in_file_or_folder(client: Client, exported: Clai
     assert sorted(path.name for path in target.iterdir()) == ["export.zip", "mine.zip"]
 
 
+def test_a_download_stays_in_the_folder_whatever_the_service_calls_it(tmp_path: Path) -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        if "artifacts/" in request.url.path:
+            return httpx.Response(200, content=b"zip")
+        sha256 = hashlib.sha256(b"zip").hexdigest()
+        return httpx.Response(200, json={"items": [{"id": "a", "kind": "export", "name": "../x", "sha256": sha256}]})
+
+    target = tmp_path / "downloads"
+    target.mkdir()
+    with Client("http://other", transport=httpx.MockTransport(answer)) as client:
+        assert client.download("s", target) == target / "x"
+
+
+def test_a_kind_that_is_not_there_names_those_that_are(client: Client, exported: Claimed, tmp_path: Path) -> None:
+    with pytest.raises(ClientError, match=r"has no onnx; it has: export"):
+        client.download(exported.id, tmp_path, kind="onnx")
+
+
 def test_a_download_that_differs_from_its_sha256_leaves_nothing(
     client: Client, service: Running, exported: Claimed, tmp_path: Path
 ) -> None:
@@ -219,7 +253,7 @@ def test_a_download_that_differs_from_its_sha256_leaves_nothing(
 def test_a_search_without_an_export_says_when_it_comes(
     client: Client, submitted: dict[str, Any], tmp_path: Path
 ) -> None:
-    with pytest.raises(ClientError, match="has no export yet; it comes when it has succeeded"):
+    with pytest.raises(ClientError, match="has no export yet; it comes when the search has succeeded"):
         client.download(submitted["id"], tmp_path)
 
 

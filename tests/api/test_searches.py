@@ -7,6 +7,7 @@ import pytest
 from sqlalchemy import event
 from sqlalchemy.exc import OperationalError
 
+from api.errors import MAX_FIELD_ERRORS
 from api.routes.searches import planned_steps
 from db import datasets, paging, searches
 from db.engine import transaction
@@ -125,6 +126,24 @@ def test_a_body_that_is_not_strict_json_is_refused(service: Running, text: str, 
     assert service.http.get(ROOT).json()["items"] == []
 
 
+def test_a_bad_idempotency_key_is_refused_by_its_name(service: Running) -> None:
+    answer = service.http.post(ROOT, json=TINY, headers={"Idempotency-Key": "a key"})
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "idempotency-key")
+
+
+def test_a_field_name_of_several_lines_is_told_on_one(service: Running) -> None:
+    problem = service.http.post(ROOT, json={"a\nb" * 100: 1}).json()
+    assert problem["errors"][0]["pointer"] == "/" + "a\nb" * 100
+    assert problem["detail"].startswith("/a?ba?ba?b")
+    assert "\n" not in problem["detail"]
+    assert len(problem["detail"]) < 300
+
+
+def test_a_thousand_bad_fields_are_told_in_a_hundred(service: Running) -> None:
+    answer = service.http.post(ROOT, json={f"x{number}": 1 for number in range(1000)})
+    assert (answer.status_code, len(answer.json()["errors"])) == (422, MAX_FIELD_ERRORS)
+
+
 def test_another_media_type_is_refused(service: Running) -> None:
     answer = service.http.post(ROOT, content=json.dumps(TINY), headers={"Content-Type": "text/plain"})
     assert (answer.status_code, answer.json()["code"]) == (415, "unsupported-media-type")
@@ -202,6 +221,7 @@ def test_a_foreign_cursor_is_refused(service: Running, cursor: str) -> None:
         ("/1", {}, "{search_id}"),
         ("/%2e%2e%2fx", {}, None),
         (f"/{UNKNOWN.upper()}", {}, "{search_id}"),
+        ("/", {}, None),
         (f"/{UNKNOWN}/reports", {"stride": 0}, "?stride"),
         (f"/{UNKNOWN}/events", {"after": -1}, "?after"),
         (f"/{UNKNOWN}/events", {"after": 2**63}, "?after"),
