@@ -58,3 +58,14 @@ def text(n_bytes: int = 20_000, seed: int = 0) -> bytes:
 
 def parts(search: SearchRequest) -> Parts:
     return split(text(), search.task.train_length, search.method.batch_size)
+
+
+LETTERS = 16  # of each part in `lettered_parts`
+
+
+def lettered_parts(search: SearchRequest) -> Parts:
+    """Parts in alphabets of their own, so that token // LETTERS tells where it came from: 0 to 3 in their order."""
+    lettered = parts(search)
+    for number, part in enumerate((lettered.weights, lettered.alpha, lettered.validation, lettered.test)):
+        part[:] = number * LETTERS + part % LETTERS
+    return lettered

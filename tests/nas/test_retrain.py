@@ -64,6 +64,28 @@ def test_a_stopped_and_resumed_retraining_has_the_same_bits(tmp_path: Path) -> N
     assert all(torch.equal(parameter, undisturbed.weights[name]) for name, parameter in resumed.weights.items())
 
 
+def test_it_learns_on_weights_and_alpha_is_watched_on_validation_and_scored_once_on_test(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = Retraining(REQUEST, interleaved(REQUEST.space), parts=tiny.lettered_parts(REQUEST))
+    learnt: set[int] = set()
+    evaluated: list[set[int]] = []
+
+    def stepping(forward: Any, windows: torch.Tensor, *arguments: Any, **named: Any) -> torch.Tensor:
+        learnt.update((windows // tiny.LETTERS).flatten().tolist())
+        return weight_step(forward, windows, *arguments, **named)
+
+    def evaluating(forward: Any, windows: torch.Tensor, batch_size: int) -> torch.Tensor:
+        evaluated.append(set((windows // tiny.LETTERS).flatten().tolist()))
+        return evaluate(forward, windows, batch_size)
+
+    monkeypatch.setattr("nas.retrain.weight_step", stepping)
+    monkeypatch.setattr("nas.retrain.evaluate", evaluating)
+    n_records = len(list(run.run()))
+    assert learnt == {0, 1}
+    assert evaluated == [{2}] * n_records + [{3}]
+
+
 def test_architectures_of_one_seed_see_the_same_windows() -> None:
     one, other = make(("attention", "ffn")), make(("mgk", "identity"))
     assert torch.equal(one.data.get_state(), other.data.get_state())

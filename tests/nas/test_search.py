@@ -14,7 +14,7 @@ from nas.config import SearchRequest
 from nas.errors import InvalidInput, SearchFailed
 from nas.search import Search
 from nas.steps import StepRecord
-from nas.training import weight_step
+from nas.training import evaluate, loss_of, weight_step
 from tests import tiny
 
 
@@ -53,6 +53,16 @@ def test_a_record_tells_softmax_alpha_and_where_alpha_has_not_moved_no_argmax_lo
         1.0 + float((expected * torch.tensor([3.0, 2.0, 0.0, 2.5, 3.5])).sum()), rel=1e-6
     )
     assert last.tau == 0.2
+
+
+@pytest.mark.parametrize("estimator", ["soft", "straight_through", "single_path"])
+def test_every_record_holds_softmax_alpha_of_its_step(estimator: str) -> None:
+    search = make(method={"warmup_share": 0.2, "alpha_lr": 0.5, "alpha_estimator": estimator})
+    for record in search.run():
+        assert record.probabilities is not None
+        expected = torch.softmax(search.alphas.values.detach().double(), -1)
+        torch.testing.assert_close(torch.tensor(record.probabilities).double(), expected, atol=1e-6, rtol=0)
+    assert search.alphas.n_updates > 1
 
 
 def test_alpha_stays_zero_in_warm_up_and_moves_afterwards() -> None:
@@ -117,15 +127,34 @@ def test_uniform_share_one_stays_fair_to_the_end() -> None:
     assert last.updates == [[4] * 5] * 2
 
 
-def test_weights_and_alpha_learn_on_disjoint_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_and_alpha_learn_and_are_watched_on_disjoint_parts_and_never_see_the_test(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     request = tiny.request(method={"warmup_share": 0.0})
-    parts = tiny.parts(request)
-    # Each part in an alphabet of its own, so that a batch tells where it came from.
-    parts.weights[:] = parts.weights % 16
-    parts.alpha[:] = 16 + parts.alpha % 16
+    parts = tiny.lettered_parts(request)
     search = Search(request, parts=parts, table=tiny.table(request.space))
-    assert int(search._windows("weight_data").max()) < 16
-    assert int(search._windows("alpha_data").min()) >= 16
+    seen: list[tuple[str, set[int]]] = []  # who read which parts
+
+    def reading(who: str, windows: Tensor) -> None:
+        seen.append((who, set((windows // tiny.LETTERS).flatten().tolist())))
+
+    def stepping(*arguments: Any, **named: Any) -> Tensor:
+        reading("weights", arguments[1])
+        return weight_step(*arguments, **named)
+
+    def losing(logits: Tensor, windows: Tensor) -> Tensor:  # of alpha's own step
+        reading("alpha", windows)
+        return loss_of(logits, windows)
+
+    def evaluating(forward: Any, windows: Tensor, batch_size: int) -> Tensor:
+        reading("watched", windows)
+        return evaluate(forward, windows, batch_size)
+
+    monkeypatch.setattr("nas.search.weight_step", stepping)
+    monkeypatch.setattr("nas.search.loss_of", losing)
+    monkeypatch.setattr("nas.search.evaluate", evaluating)
+    list(search.run())
+    assert {(who, *parts) for who, parts in seen} == {("weights", 0), ("alpha", 1), ("watched", 2)}
 
 
 @pytest.mark.parametrize("estimator", ["soft", "straight_through", "single_path"])

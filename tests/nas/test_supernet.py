@@ -131,11 +131,11 @@ TAU = 0.7
 
 
 def loss_and_gradient(
-    supernet: Supernet, tokens: Tensor, alpha: Tensor, noise: Tensor, estimator: str
+    supernet: Supernet, tokens: Tensor, alpha: Tensor, noise: Tensor, estimator: str, tau: float = TAU
 ) -> tuple[Tensor, Tensor, list[int]]:
     """A loss linear in the logits, its gradient for alpha, and the drawn path."""
     alpha = alpha.detach().requires_grad_()
-    soft = torch.softmax((alpha + noise) / TAU, dim=-1)
+    soft = torch.softmax((alpha + noise) / tau, dim=-1)
     path: list[int] = soft.argmax(-1).tolist()
     if estimator == "soft":
         logits = supernet.forward_mixture(tokens, soft)
@@ -214,21 +214,23 @@ def test_gradient_of_each_row_sums_to_zero(supernet: Supernet, tokens: Tensor, e
         torch.testing.assert_close(gradient.sum(-1), torch.zeros(3), atol=1e-6 * max(1.0, float(loss.abs())), rtol=0)
 
 
+@pytest.mark.parametrize("tau", [0.3, 0.7, 5.0])
 @pytest.mark.parametrize("estimator", ["soft", "straight_through"])
-def test_every_alpha_gets_a_gradient(supernet: Supernet, tokens: Tensor, estimator: str) -> None:
+def test_every_alpha_gets_a_gradient(supernet: Supernet, tokens: Tensor, estimator: str, tau: float) -> None:
     noise = inputs(3)["noise"]
-    _, gradient, _ = loss_and_gradient(supernet, tokens, torch.zeros(3, K), noise, estimator)
+    _, gradient, _ = loss_and_gradient(supernet, tokens, torch.zeros(3, K), noise, estimator, tau)
     assert (gradient != 0).all()
 
 
+@pytest.mark.parametrize("tau", [0.3, 0.7, 5.0])
 def test_single_path_gives_a_gradient_to_whole_rows_unless_identity_was_drawn(
-    supernet: Supernet, tokens: Tensor
+    supernet: Supernet, tokens: Tensor, tau: float
 ) -> None:
     """A drawn identity gives alpha no gradient: the bias of this estimator in the pre-norm form, as documented."""
     identities = 0
     for seed in range(12):
         noise = inputs(seed)["noise"]
-        _, gradient, path = loss_and_gradient(supernet, tokens, torch.zeros(3, K), noise, "single_path")
+        _, gradient, path = loss_and_gradient(supernet, tokens, torch.zeros(3, K), noise, "single_path", tau)
         for slot, k in enumerate(path):
             assert bool((gradient[slot] != 0).all()) == (k != IDENTITY)
             assert bool((gradient[slot] == 0).all()) == (k == IDENTITY)
