@@ -65,7 +65,7 @@ def describe(architectures: Sequence[Architecture], *, n_searches: int = 1) -> R
     undecided = sum(len(each.undecided) for each in architectures)
     line = f"{_count(n_searches, 'search', 'searches')}, {_count(len(architectures), 'seed')}: not confirmed; "
     if ratio is None:
-        line += f"no attention in any of {depths[0]} slots ({_others(families)})"
+        line += f"no attention in any of {_count(depths[0], 'slot')} ({_others(families)})"
     else:
         line += _placement(attention, blocks, depths[0], ratio)
     if undecided:

@@ -46,8 +46,9 @@ def architecture(letters: str, undecided: tuple[int, ...] = ()) -> Architecture:
             "(ffn in slot 4, mgk in slot 4, sgu in slots 1-3)",
         ),
         (["...."], "1 search, 1 seed: not confirmed; no attention in any of 4 slots (all are skipped)"),
+        (["S"], "1 search, 1 seed: not confirmed; no attention in any of 1 slot (sgu in slot 1)"),
     ],
-    ids=["agreeing", "one seed", "other ratios", "one without", "none", "skipped"],
+    ids=["agreeing", "one seed", "other ratios", "one without", "none", "skipped", "one slot"],
 )
 def test_line_tells_searches_seeds_slots_and_ratio(seeds: list[str], line: str) -> None:
     assert describe([architecture(letters) for letters in seeds]).statement == line
