@@ -215,7 +215,7 @@ class Retrain(_Config):
 class Resources(_Config):
     """What one trial takes; Ray places by it. One CPU is one thread."""
 
-    # Ray counts in ten-thousandths
+    # Ray counts in ten-thousandths, and takes no part of a second GPU.
     cpus: float = Field(1, ge=0.0001, le=1024)
     gpus: float = Field(0, ge=0, le=64)
 
@@ -223,6 +223,8 @@ class Resources(_Config):
     def _check(self) -> Self:
         if 0 < self.gpus < 0.0001:
             raise ValueError(f"gpus is {self.gpus}; it must be 0, or at least 0.0001")
+        if self.gpus > 1 and self.gpus % 1:
+            raise ValueError(f"gpus is {self.gpus}; above 1 it must be a whole number")
         return self
 
 

@@ -91,6 +91,7 @@ def refusals(request: dict[str, Any] | str) -> list[tuple[str, str]]:
             "Value error, the last seed is 2147483648; it must be below 2^31, so begin with a smaller trials.seed",
         ),
         ("resources.cpus", 0.00001, "resources.cpus", "Input should be greater than or equal to 0.0001"),
+        ("resources.gpus", 1.5, "resources", "Value error, gpus is 1.5; above 1 it must be a whole number"),
         (
             "resources.gpus", 0.00001, "resources",
             "Value error, gpus is 1e-05; it must be 0, or at least 0.0001",
