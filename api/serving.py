@@ -175,6 +175,7 @@ def _only_one(data_dir: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise Refused(f"another `blockwright serve` runs on the data folder {data_dir}") from None
+        (data_dir / ADDRESS_FILE).unlink(missing_ok=True)  # of one that was killed
         yield
 
 

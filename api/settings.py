@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -48,8 +49,8 @@ class Settings(DatabaseSettings):
             object.__setattr__(self, "token", token)  # the class is frozen
         if self.token is not None and len(self.token.get_secret_value()) < MIN_TOKEN_LENGTH:
             raise ValueError(f"the token is too short; at least {MIN_TOKEN_LENGTH} characters")
-        if self.token is not None and not self.token.get_secret_value().isascii():
-            raise ValueError("the token has characters beyond ASCII, which no header can carry")
+        if self.token is not None and not re.fullmatch(r"[\x21-\x7e]+", self.token.get_secret_value()):
+            raise ValueError("the token holds a space, a line end or a character beyond ASCII; a header carries none")
         if self.token is None and not is_loopback(self.host):
             raise ValueError(
                 f"refusing to listen on {self.host} without a token; set BLOCKWRIGHT_TOKEN or BLOCKWRIGHT_TOKEN_FILE,"

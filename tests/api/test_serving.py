@@ -180,11 +180,13 @@ def test_the_api_alone_serves_a_migrated_database(tmp_path: Path) -> None:
 
 def test_a_database_that_cannot_be_migrated_stops_serve(tmp_path: Path) -> None:
     (tmp_path / "blockwright.db").write_bytes(b"this is no database" * 100)
+    (tmp_path / "address").write_text("http://127.0.0.1:9\n")  # a killed one has left it
     with blockwright("serve", "--port", "0", data_dir=tmp_path) as process:
         _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 2
     assert "cannot migrate the database" in err
     assert "the service does not start" in err
+    assert not (tmp_path / "address").exists()
     assert "Traceback" not in err
 
 

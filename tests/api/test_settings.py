@@ -50,7 +50,9 @@ def test_further_names_are_separated_by_commas(tmp_path: Path, monkeypatch: pyte
     [
         ("short", None, "the token is too short; at least 16 characters"),
         ("", None, "the token is too short; at least 16 characters"),
-        ("é" * 20, None, "the token has characters beyond ASCII"),
+        ("é" * 20, None, "the token holds a space, a line end or a character beyond ASCII"),
+        (f"{TOKEN} ", None, "the token holds a space"),
+        (f"{TOKEN}\n{TOKEN}", None, "the token holds a space, a line end"),
         (None, "missing", "cannot read the token file"),
         (TOKEN, "missing", "both BLOCKWRIGHT_TOKEN and BLOCKWRIGHT_TOKEN_FILE are set; one is right"),
     ],
