@@ -29,6 +29,7 @@ $(BIN)/python:
 
 # The stamp is written last, so that an interrupted installation starts over.
 $(VENV)/.runtime: requirements.lock pyproject.toml | $(BIN)/python
+	@echo "installing what Blockwright needs into $(VENV); this takes a minute or two"
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@

@@ -51,7 +51,7 @@ def argmax_architecture(
 
     Raises:
         InvalidInput: the shapes do not fit the space.
-        SearchFailed: a probability is not a number, or all candidates of all slots are tied.
+        SearchFailed: a probability is not a number, or every slot is undecided.
     """
     return derive(probabilities, null_gaps, space, slot_costs=slot_costs, offset=0.0, budget_ms=None)
 
@@ -79,7 +79,7 @@ def derive(
 
     Raises:
         InvalidInput: the shapes do not fit the space.
-        SearchFailed: a probability is not a number, or all candidates of all slots are tied.
+        SearchFailed: a probability is not a number, or every slot is undecided.
         Infeasible: even the fastest architecture is over the budget.
     """
     shape = (space.n_slots, len(space.candidates))
@@ -89,8 +89,10 @@ def derive(
             f"candidates needs {shape}"
         )
     scores, tied, costs = _scores(probabilities, null_gaps, slot_costs)
-    if shape[1] > 1 and tied.all():
-        gap = float(np.ptp(np.log(np.maximum(np.asarray(probabilities, np.float64), _SMALLEST)), axis=1).max())
+    if shape[1] > 1 and len(_undecided(tied)) == shape[0]:
+        # A candidate that fell behind decides nothing: among five, chance alone often leaves one behind.
+        logs = np.sort(np.log(np.maximum(np.asarray(probabilities, np.float64), _SMALLEST)), axis=1)
+        gap = float((logs[:, -1] - logs[:, -2]).max())
         raise SearchFailed(
             f"no slot's alpha moved beyond chance (largest gap {gap:.3g}, by chance {np.max(null_gaps):.3g} nats); "
             "search longer, or with a larger alpha_lr"

@@ -173,10 +173,18 @@ def test_search_in_which_nothing_moved_has_failed(probabilities: list[list[float
         argmax_architecture(probabilities, gaps, space(2, 3), slot_costs=[1.0, 1.0, 0.0])
 
 
-def test_one_ruled_out_candidate_is_movement_enough() -> None:
-    found = argmax_architecture([[0.48, 0.48, 0.04]] * 2, [0.1] * 2, space(2, 3), slot_costs=[3.0, 2.0, 0.0])
+def test_a_candidate_that_fell_behind_decides_nothing() -> None:
+    with pytest.raises(
+        SearchFailed, match=r"no slot's alpha moved beyond chance \(largest gap 0, by chance 0.1 nats\)"
+    ):
+        argmax_architecture([[0.48, 0.48, 0.04]] * 2, [0.1] * 2, space(2, 3), slot_costs=[3.0, 2.0, 0.0])
+
+
+def test_one_decided_slot_is_an_answer_with_the_others_marked() -> None:
+    rows = [[0.48, 0.48, 0.04], [0.2, 0.7, 0.1]]
+    found = argmax_architecture(rows, [0.1] * 2, space(2, 3), slot_costs=[3.0, 2.0, 0.0])
     assert str(found) == "FF"
-    assert found.undecided == (0, 1)
+    assert found.undecided == (0,)
 
 
 def test_probabilities_that_are_not_numbers_mean_a_diverged_search() -> None:

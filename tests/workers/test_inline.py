@@ -208,6 +208,20 @@ def test_a_folder_of_another_search_is_refused(files: dict[str, Path], tmp_path:
         run_local(request, tmp_path, files, lambda kind, data: None)
 
 
+def test_a_trained_network_that_was_lost_is_told_and_trained_again(
+    finished: tuple[Path, dict[str, Any], Events], files: dict[str, Path], request_: SearchRequest, tmp_path: Path
+) -> None:
+    def lose(kind: str, data: dict[str, Any]) -> None:
+        if kind == "trial" and data["state"] == "succeeded" and data["trial"] == "retrain-0-0":
+            for path in (tmp_path / "trials" / "retrain-0-0").rglob("*.safetensors"):
+                path.unlink()
+
+    table = tiny.table(request_.space)
+    with pytest.raises(SearchFailed, match=r"^the last checkpoint of trial retrain-0-0 is missing or damaged; resume"):
+        run_local(request_, tmp_path, files, lose, table)
+    assert run_local(request_, tmp_path, files, lambda kind, data: None, table)["quality"] == finished[1]["quality"]
+
+
 def test_a_folder_in_use_is_refused(files: dict[str, Path], tmp_path: Path) -> None:
     request = lively()
 
