@@ -396,7 +396,9 @@ def retrain(
 def _finished(store: Store, key: TrialKey) -> Saved:
     saved = store.newest(key)
     if saved is None or not saved.last:
-        raise SearchFailed(f"the last checkpoint of trial {key} is missing or damaged; start the search anew")
+        raise SearchFailed(
+            f"the last checkpoint of trial {key} is missing or damaged; resume the search to train it again"
+        )
     return saved
 
 

@@ -86,6 +86,23 @@ def test_what_the_store_refuses_ends_the_run_with_that_very_error(tmp_path: Path
 
 
 @pytest.mark.ray
+def test_what_stops_tune_itself_is_told_by_its_last_line(
+    tmp_path: Path, ray_driver: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ray import tune
+
+    from workers.tuning import RayTrials
+
+    def stop(tuner: Any) -> None:
+        raise tune.TuneError("first line\nno space left\n")
+
+    monkeypatch.setattr(tune.Tuner, "fit", stop)
+    store = FolderStore(tmp_path, {}, lambda kind, data: None)
+    with pytest.raises(SearchFailed, match=r"^Ray Tune stopped: no space left$"):
+        RayTrials(tmp_path / "tune", threading.Event(), lambda: None).run([spec(store, 0)], store)
+
+
+@pytest.mark.ray
 def test_a_call_gives_the_result_or_the_error_and_can_be_stopped(tmp_path: Path, ray_driver: Cluster) -> None:
     from workers.tuning import RayTrials
 
