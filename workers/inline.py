@@ -72,6 +72,8 @@ def _claim(folder: Path, request: SearchRequest) -> None:
     if path.exists():
         if SearchRequest.model_validate_json(path.read_text()) != request:
             raise InvalidInput(f"{folder} holds another search; give a folder of its own")
+    elif (folder / "result.json").exists():
+        raise InvalidInput(f"{folder} holds a result.json of something else; give a folder of its own")
     else:
         write_json(path, request.model_dump(mode="json"))
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from api.commands.connection import DataDir, settings
 from api.commands.files import read_json
 from api.commands.refuse import Refused
+
+if TYPE_CHECKING:
+    from nas.config import SearchRequest
+    from nas.cost import LatencyTable
 
 
 def register(app: typer.Typer) -> None:
@@ -43,6 +48,7 @@ def search(
     parsed = SearchRequest.model_validate(read_json(request))
     files = dict(_named(each) for each in data or [])
     given = LatencyTable.model_validate(read_json(table)) if table else None
+    parsed = _pinned(parsed, files, given)
     from workers import inline  # torch takes seconds; what is wrong with the request is said before
 
     name = hashlib.sha256(parsed.model_dump_json().encode()).hexdigest()[:12]
@@ -58,6 +64,21 @@ def search(
         raise
     show.print_result(result, console)
     console.print(f"result: {folder / 'result.json'}", markup=False, soft_wrap=True)
+
+
+def _pinned(request: SearchRequest, files: Mapping[str, Path], table: LatencyTable | None) -> SearchRequest:
+    """The request with what it is run on, by content: another text or table is another search, in another folder."""
+    name = request.task.dataset
+    for other in files:
+        if other != name:
+            raise Refused(f"--data {other} is not what the request reads; its task.dataset is {name!r}")
+    update: dict[str, object] = {}
+    if name in files and request.task.dataset_fingerprint is None:
+        fingerprint = hashlib.sha256(files[name].read_bytes()).hexdigest()
+        update["task"] = request.task.model_copy(update={"dataset_fingerprint": fingerprint})
+    if table is not None:
+        update["latency_table"] = table.id
+    return request.model_copy(update=update)
 
 
 def _named(given: str) -> tuple[str, Path]:

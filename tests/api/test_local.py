@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -12,6 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from api.commands.local import _pinned
+from nas.config import SearchRequest
+from nas.cost import LatencyTable
+from tests.api.test_catalog import TABLE
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 200
@@ -66,6 +72,12 @@ def test_a_local_search_goes_on_after_ctrl_c_and_prints_its_result(tmp_path: Pat
     assert f"architecture      {result['derived']['string']}" in out
     assert (tmp_path / "out" / "export.zip").exists()
 
+    text.write_text(text.read_text().replace("beer", "wine"))
+    process = start(tmp_path, *options)
+    out, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 2
+    assert "out holds another search; give a folder of its own" in err
+
 
 @pytest.mark.parametrize(
     ("content", "message"),
@@ -84,6 +96,27 @@ def test_a_text_that_cannot_be_trained_on_is_one_line(tmp_path: Path, content: b
     assert err.startswith("blockwright: ")
     assert message in err
     assert err.count("\n") == 1
+
+
+def test_a_text_that_the_request_does_not_read_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("text")
+    process = start(tmp_path, "--data", f"other={tmp_path / 'text'}")
+    _, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 2
+    assert err == "blockwright: --data other is not what the request reads; its task.dataset is 'mine'\n"
+
+
+def test_every_text_and_table_has_a_folder_of_its_own(tmp_path: Path) -> None:
+    request = SearchRequest.model_validate(REQUEST)
+    folders = set()
+    for content in ("one", "two"):
+        (tmp_path / "text").write_text(content)
+        for table in (None, LatencyTable.model_validate(TABLE)):
+            pinned = _pinned(request, {"mine": tmp_path / "text"}, table)
+            folders.add(pinned.model_dump_json())
+            assert pinned.latency_table == (table.id if table else None)
+            assert pinned.task.dataset_fingerprint == hashlib.sha256(content.encode()).hexdigest()
+    assert len(folders) == 4
 
 
 def test_an_unknown_dataset_is_one_line(tmp_path: Path) -> None:

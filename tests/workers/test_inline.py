@@ -208,6 +208,13 @@ def test_a_folder_of_another_search_is_refused(files: dict[str, Path], tmp_path:
         run_local(request, tmp_path, files, lambda kind, data: None)
 
 
+def test_a_result_of_something_else_is_not_taken_for_this_one(files: dict[str, Path], tmp_path: Path) -> None:
+    (tmp_path / "result.json").write_text("{}")
+    with pytest.raises(InvalidInput, match=r"holds a result.json of something else; give a folder of its own"):
+        run_local(lively(), tmp_path, files, lambda kind, data: None)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["lock", "result.json"]
+
+
 def test_a_trained_network_that_was_lost_is_told_and_trained_again(
     finished: tuple[Path, dict[str, Any], Events], files: dict[str, Path], request_: SearchRequest, tmp_path: Path
 ) -> None:
