@@ -57,12 +57,16 @@ async def follow_events(
     if search.state in searches.TERMINAL and search.last_event <= start:
         return Response(status_code=204)
     headers = {"X-Accel-Buffering": "no"}
-    return EventSourceResponse(_lines(engine, streams, search_id, start), headers=headers)
+    return EventSourceResponse(_lines(engine, streams, search_id, start, settings.max_streams), headers=headers)
 
 
-async def _lines(engine: Engine, streams: Follower, search_id: str, sent: int) -> AsyncIterator[bytes]:
+async def _lines(
+    engine: Engine, streams: Follower, search_id: str, sent: int, max_streams: int
+) -> AsyncIterator[bytes]:
     with streams.follow(search_id) as subscription:
         yield b"retry: 1000\n\n"  # and the headers with it: the client knows that it is connected
+        if len(streams) > max_streams:  # of many at once, all are past the check above; asked again, it refuses them
+            return
         newest = ""
         while True:
             batch = await run_in_threadpool(_read, engine, search_id, sent)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 import time
@@ -149,6 +150,16 @@ def test_a_stopping_service_ends_its_streams(service: Running, submitted: dict[s
         next(lines)
         service.app.state.follower.close()
         assert [line for line in lines if line.startswith("id: ")] == ["id: 1"]
+
+
+def test_streams_that_come_at_once_are_no_more_than_allowed(service: Running, submitted: dict[str, Any]) -> None:
+    follower = service.app.state.follower
+
+    async def second_of_two() -> list[bytes]:
+        with follower.follow(submitted["id"]):
+            return [line async for line in events_route._lines(service.engine, follower, submitted["id"], 0, 1)]
+
+    assert asyncio.run(second_of_two()) == [b"retry: 1000\n\n"]
 
 
 def test_too_many_streams_are_refused(settings: Settings) -> None:
