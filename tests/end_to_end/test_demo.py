@@ -41,14 +41,18 @@ def left_running(out: Path) -> list[str]:
 
 @pytest.fixture
 def request_file(tmp_path: Path) -> Path:
+    # The smallest of the requests tried whose alpha moves well beyond chance: three seconds a seed.
     request = tiny.request(
         name="tiny demo",
-        task={"dataset": "python-docs"},
-        # Steps enough for alpha to move beyond chance, of a model so small that they take a second.
-        method={"n_steps": 300, "report_every": 50, "checkpoint_every": 100, "lr": 1e-2, "alpha_lr": 0.05},
+        space={"d_model": 32, "max_len": 32, "candidates": ["attention", "ffn", "identity", "sgu"]},
+        task={"dataset": "python-docs", "train_length": 32, "serve": [{"batch": 2, "query_length": 32}]},
+        method={
+            "n_steps": 500, "report_every": 100, "checkpoint_every": 100, "lr": 2e-2, "batch_size": 8,
+            "alpha_share": 0.4, "tau_end": 0.5,
+        },
         trials={"n_seeds": 2},
         budget={"latency": {"ratio_to_parent": 2.0}},
-    )
+    )  # fmt: skip
     path = tmp_path / "request.json"
     path.write_text(request.model_dump_json())
     return path
