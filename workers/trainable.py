@@ -68,14 +68,15 @@ def run_trial(spec: TrialSpec, report: Callable[[Report], None]) -> None:
 
     Raises:
         DataError: the text is not the one that the search began with.
-        SearchFailed: training diverged.
+        SearchFailed: training diverged, or a checkpoint cannot be written.
     """
     request = SearchRequest.model_validate(spec.request)
     torch.set_num_threads(max(1, int(request.resources.cpus)))
-    work = _load(spec, request)
+    where = "cuda" if request.resources.gpus > 0 and torch.cuda.is_available() else "cpu"
+    work = _load(spec, request, where)
     folder = Path(spec.folder)
     folder.mkdir(parents=True, exist_ok=True)
-    device = device_fingerprint(request.resources.cpus)
+    device = device_fingerprint(request.resources.cpus, where)
     for record in work.run():
         saved = None
         if record.checkpoint:
@@ -85,9 +86,12 @@ def run_trial(spec: TrialSpec, report: Callable[[Report], None]) -> None:
         report(Report(record, saved, device))
 
 
-def device_fingerprint(cpus: float) -> str:
-    """Short and equal wherever a step must give equal bits."""
-    return hashlib.sha256(json.dumps(device_description(cpus), sort_keys=True).encode()).hexdigest()[:16]
+def device_fingerprint(cpus: float, where: str) -> str:
+    """Short and equal wherever a step must give equal bits; `where` is cpu or cuda."""
+    described = device_description(cpus)
+    if where == "cuda":
+        described["accelerator"] = torch.cuda.get_device_name()
+    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def file_sha256(path: Path) -> str:
@@ -95,12 +99,11 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _load(spec: TrialSpec, request: SearchRequest) -> Search | Retraining:
+def _load(spec: TrialSpec, request: SearchRequest, device: str) -> Search | Retraining:
     corpus = Path(spec.dataset).read_bytes()
     if hashlib.sha256(corpus).hexdigest() != spec.dataset_sha256:
         raise DataError(f"the text of dataset {request.task.dataset!r} has changed since the search began")
     parts = split(corpus, request.task.train_length, request.method.batch_size)
-    device = "cuda" if request.resources.gpus > 0 and torch.cuda.is_available() else "cpu"
     work: Search | Retraining
     if spec.architecture is None:
         work = Search(request, parts=parts, table=LatencyTable.model_validate(spec.table), device=device)
