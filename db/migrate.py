@@ -11,6 +11,7 @@ from sqlalchemy import Connection, text
 
 from db import revision
 from db.engine import make_engine, reading, transaction
+from db.errors import WrongState
 
 _LOCK = 4_210_771_352  # any number of ours: PostgreSQL's advisory lock that two migrations compete for
 
@@ -19,6 +20,9 @@ def upgrade(url: str, target: str = "head") -> str:
     """Migrate to `target` in one transaction and return where the database is now; makes a SQLite file's folder.
 
     Several processes may call it at once: they wait for each other.
+
+    Raises:
+        WrongState: the database is at a revision that this code does not know.
     """
     found = _migrate(url, target, down=False)
     assert found is not None
@@ -40,6 +44,10 @@ def _migrate(url: str, target: str, *, down: bool) -> str | None:
         with transaction(engine) as connection:
             if connection.dialect.name == "postgresql":
                 connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+            found = revision.current(connection)
+            known = [script.revision for script in ScriptDirectory.from_config(config()).walk_revisions()]
+            if found is not None and found not in known:
+                raise WrongState(f"the database is at revision {found} of a newer Blockwright; this one knows {head()}")
             change = command.downgrade if down else command.upgrade
             change(config(connection), target)
             if connection.dialect.name == "sqlite":

@@ -64,12 +64,13 @@ def migrate(data_dir: DataDir = None) -> None:
     """Bring the database up to date; safe to call at any time."""
     from sqlalchemy.exc import SQLAlchemyError
 
+    from db.errors import DatabaseError
     from db.migrate import upgrade
 
     found = read_settings(data_dir)
     try:
         revision = upgrade(found.database_url)
-    except (SQLAlchemyError, OSError, ValueError) as error:
+    except (DatabaseError, SQLAlchemyError, OSError, ValueError) as error:
         raise Refused(f"cannot migrate the database: {str(error).splitlines()[0]}") from None
     print(f"database is at revision {revision}", file=sys.stderr)
 

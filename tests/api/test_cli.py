@@ -13,7 +13,7 @@ import pytest
 
 from api import cli, client
 from api.version import installed
-from db import searches
+from db import revision, searches
 from db.engine import transaction
 from tests.api.running import TINY, Claimed, Running
 from tests.api.test_client import store
@@ -287,3 +287,12 @@ def test_a_database_that_cannot_be_migrated_is_one_line(
     done = run("migrate")
     assert done.status == 2
     assert "cannot migrate the database: unknown database 'mysql'; known: sqlite, postgresql" in done.err
+
+
+def test_a_database_of_a_newer_version_is_one_line(run: Run, service: Running) -> None:
+    with transaction(service.engine) as connection:
+        connection.exec_driver_sql(f"UPDATE {revision.VERSION_TABLE} SET version_num = '9999'")
+    done = run("migrate")
+    assert done.status == 2
+    assert done.err.startswith("blockwright: cannot migrate the database: the database is at revision 9999 of a newer")
+    assert done.err.count("\n") == 1

@@ -11,7 +11,8 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Engine, create_engine, text
 
 from db import migrate, revision
-from db.engine import make_engine, reading
+from db.engine import make_engine, reading, transaction
+from db.errors import WrongState
 from db.models import metadata
 from tests.db.rows import counts, queued
 
@@ -43,6 +44,14 @@ def test_upgrade_again_changes_nothing(url: str, engine: Engine) -> None:
     before = counts(engine)
     assert migrate.upgrade(url) == revision.HEAD
     assert counts(engine) == before
+
+
+def test_a_database_of_a_newer_version_is_left_alone(url: str, engine: Engine) -> None:
+    with transaction(engine) as connection:
+        connection.exec_driver_sql(f"UPDATE {revision.VERSION_TABLE} SET version_num = '9999'")
+    with pytest.raises(WrongState, match=r"the database is at revision 9999 of a newer Blockwright; this one knows"):
+        migrate.upgrade(url)
+    assert migrate.current(url) == "9999"
 
 
 def test_migrated_tables_match_the_models(url: str, tmp_path: Path) -> None:
