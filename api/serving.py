@@ -1,7 +1,7 @@
 """Runs the service: the api in this process, and for `serve` the migration and the dispatcher as child processes.
 
-This process alone holds the port and the token. The dispatcher leads a process session of its own, so that Ctrl-C in
-a terminal reaches only this process, which then asks the dispatcher to stop and waits for it. If this process is
+This process alone holds the port and the token. Each child leads a process session of its own, so that Ctrl-C in
+a terminal reaches only this process, which then asks the child to stop and waits for it. If this process is
 killed without a chance to ask, the dispatcher notices that its parent is gone.
 """
 
@@ -53,8 +53,7 @@ def serve(settings: Settings) -> int:
             migrated.
     """
     with _interrupts(), _listening(settings) as listener, _only_one(settings.data_dir):
-        if _child(environment(settings), "migrate").wait() != 0:
-            raise Refused("the database is not up to date, so the service does not start")
+        _migrate(settings)
         with _Dispatcher(settings):
             _answer(settings, listener)
     return 0
@@ -77,10 +76,21 @@ def url_of(host: str, port: int) -> str:
     return f"http://[{reached}]:{port}" if ":" in reached else f"http://{reached}:{port}"
 
 
-def _child(env: dict[str, str], *arguments: str, own_session: bool = False) -> subprocess.Popen[bytes]:
+def _child(env: dict[str, str], *arguments: str) -> subprocess.Popen[bytes]:
     # -P: a folder `api` where the user happens to be must not be taken for ours.
     command = [sys.executable, "-P", "-m", "api.cli", *arguments]
-    return subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, start_new_session=own_session)
+    return subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, start_new_session=True)
+
+
+def _migrate(settings: Settings) -> None:
+    child = _child(environment(settings), "migrate")
+    try:
+        status = child.wait()
+    finally:  # interrupted: it is one transaction, so it may be ended at any moment
+        child.terminate()
+        child.wait()
+    if status != 0:
+        raise Refused("the database is not up to date, so the service does not start")
 
 
 class _Server(uvicorn.Server):
@@ -210,7 +220,7 @@ class _Dispatcher:
                 signal.signal(number, handler)
 
     def _start(self) -> subprocess.Popen[bytes]:
-        return _child(self._env, "dispatch", "--parent", str(os.getpid()), own_session=True)
+        return _child(self._env, "dispatch", "--parent", str(os.getpid()))
 
     def _watch(self) -> None:
         waits = iter(RESTART_S)

@@ -78,6 +78,18 @@ def test_serve_migrates_answers_and_ends_in_good_order(tmp_path: Path, number: s
     assert not (tmp_path / "address").exists()
 
 
+def test_an_interrupted_migration_is_ended_and_says_nothing(tmp_path: Path) -> None:
+    with blockwright("serve", "--port", "0", data_dir=tmp_path) as process:
+        wait_for(lambda: psutil.Process(process.pid).children(), "the migration runs")
+        child = psutil.Process(process.pid).children()[0]
+        assert os.getsid(child.pid) == child.pid  # so that Ctrl-C in a terminal does not reach it
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0
+    assert err == ""
+    assert not child.is_running()
+
+
 def test_folders_of_our_packages_names_where_it_is_started_do_no_harm(tmp_path: Path) -> None:
     for name in ("api", "db", "workers", "nas"):
         (tmp_path / "project" / name).mkdir(parents=True)
