@@ -128,9 +128,9 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
 
 
 def _on_database(request: Request, error: Exception) -> JSONResponse:
-    """A database that is locked or away: nothing was changed, so the same request may be sent again."""
+    """A database that is locked, away or without tables: nothing was changed, so the request may be sent again."""
     log.error("request %s: %s", _request_id(request), str(error).splitlines()[0])
-    detail = "the database did not answer in time; nothing was changed, try again"
+    detail = "the database is busy, out of reach or not migrated, as /readyz says; nothing was changed, try again"
     return problem(_request_id(request), 503, "database-unavailable", detail, headers={"Retry-After": "1"})
 
 

@@ -355,4 +355,5 @@ def test_a_locked_database_is_a_503_that_may_be_retried(service: Running, submit
     answer = service.http.post(f"{ROOT}/{submitted['id']}/cancel")
     event.remove(service.engine, "commit", fail)
     assert (answer.status_code, answer.json()["code"]) == (503, "database-unavailable")
+    assert "nothing was changed, try again" in answer.json()["detail"]
     assert answer.headers["retry-after"] == "1"
