@@ -62,6 +62,7 @@ def run_search(request: SearchRequest, store: Store, trials: TrialRunner) -> dic
 
 def _describe(inputs: Inputs, searched: Searched, derived: list[Derived], store: Store) -> dict[str, Any]:
     request = inputs.request
+    method = request.method_with(searched.values)  # where a drawn number of steps is a whole one
     return {
         "search": {
             "id": store.search_id,
@@ -74,7 +75,7 @@ def _describe(inputs: Inputs, searched: Searched, derived: list[Derived], store:
             "serve": [serve.model_dump() for serve in request.task.serve],
             "candidates": [candidate.model_dump() for candidate in request.space.candidates],
             "sample": searched.sample,
-            "values": dict(searched.values),
+            "values": {pointer: getattr(method, pointer.removeprefix("/method/")) for pointer in searched.values},
         },
         "probabilities": [
             {

@@ -149,7 +149,10 @@ def test_the_derived_architecture_is_predicted_within_the_budget(files: dict[str
 
 def test_of_several_samples_the_best_one_is_derived(files: dict[str, Path], tmp_path: Path) -> None:
     request = lively(
-        ranges=[{"pointer": "/method/lr", "low": 1e-4, "high": 1e-2, "log": True}],
+        ranges=[
+            {"pointer": "/method/lr", "low": 1e-4, "high": 1e-2, "log": True},
+            {"pointer": "/method/batch_size", "low": 3, "high": 5},
+        ],
         trials={"n_seeds": 1, "n_samples": 5},
     )
     events: Events = []
@@ -166,6 +169,7 @@ def test_of_several_samples_the_best_one_is_derived(files: dict[str, Path], tmp_
     best = result["search"]["sample"]
     assert last[f"search-{best}-0"] == min(last.values())
     assert 1e-4 <= result["search"]["values"]["/method/lr"] <= 1e-2
+    assert result["search"]["values"]["/method/batch_size"] in (3, 4, 5)  # as used, not as drawn
 
 
 def test_without_a_table_one_is_measured_before_any_trial(files: dict[str, Path], tmp_path: Path) -> None:
