@@ -27,12 +27,15 @@ ROOT = Path(__file__).parent.parent
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--request", type=Path, default=ROOT / "examples" / "quickstart.json")
+    parser.add_argument("--dataset", help="another built-in text than the request's")
     parser.add_argument("--lr", type=float, nargs="+", default=[2e-3, 4e-3, 8e-3, 1.2e-2])
     parser.add_argument("--architectures", nargs="+", default=["AFAFAF"], help="a letter a slot, as results show them")
     parser.add_argument("--seeds", type=int, default=2)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     request = SearchRequest.model_validate_json(arguments.request.read_text())
+    if arguments.dataset:
+        request = request.model_copy(update={"task": request.task.model_copy(update={"dataset": arguments.dataset})})
     parts = split(read_corpus(request.task.dataset), request.task.train_length, request.method.batch_size)
     labels = {candidate.letter: candidate.label for candidate in request.space.candidates}
     rows = []
