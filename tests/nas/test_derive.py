@@ -56,7 +56,7 @@ def raised_scores(probabilities: NDArray[np.float32], gaps: NDArray[np.float64])
 
 def nothing_moved(probabilities: NDArray[np.float32], gaps: NDArray[np.float64]) -> bool:
     scores = raised_scores(probabilities, gaps)
-    return bool((scores == scores.max(axis=1, keepdims=True)).all())
+    return bool(((scores == scores.max(axis=1, keepdims=True)).sum(axis=1) > 1).all())
 
 
 @given(problem=problems(), share=st.floats(0, 1))
