@@ -171,6 +171,10 @@ class Dispatcher:
         self._end_runner(running.runner)
         try:
             with transaction(self._engine) as connection:
+                if running.lease in self._stopping_since:
+                    # Asked to stop before it could listen, it has died of the signal: no failed attempt.
+                    searches.requeue(connection, running.lease)
+                    return
                 reclaimed = searches.reclaim(connection, running.lease, "its runner ended unexpectedly; see runner.log")
         except LeaseLost:
             return  # it had written its own end before it went

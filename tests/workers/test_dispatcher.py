@@ -126,6 +126,24 @@ def test_a_runner_that_died_gives_its_search_back_and_after_three_times_fails_it
     service.engine.dispose()
 
 
+def test_a_runner_that_is_stopped_while_it_starts_has_not_failed(tmp_path: Path) -> None:
+    service = Service(tmp_path, None)
+    search_id = service.submit(tiny.request())
+    for _ in range(4):
+        starting = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True)
+        process = processes.identify(starting.pid)
+        with transaction(service.engine) as connection:
+            claim = searches.claim_next(connection, "test", free_cpus=1, free_gpus=0)
+            assert claim is not None
+            searches.set_runner(connection, claim.lease, Runner(socket.gethostname(), process.pid, process.started))
+        Dispatcher(Settings(data_dir=tmp_path, ray_address="127.0.0.1:1")).end()
+        assert starting.wait() == -signal.SIGUSR1
+        assert starting.stdin is not None
+        starting.stdin.close()
+        assert service.search(search_id).state == "queued"
+    service.engine.dispose()
+
+
 def test_a_search_that_is_cancelled_again_has_the_whole_patience_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
