@@ -232,7 +232,13 @@ class SearchRequest(_Config):
     """A search, whole."""
 
     format_version: Literal[1] = 1
-    name: str = Field("search", min_length=1, max_length=120, pattern=r"^[^\x00-\x1f\x7f]+$", description="for people")
+    name: str = Field(
+        "search",
+        min_length=1,
+        max_length=120,
+        pattern=r"^[^\x00-\x1f\x7f-\x9f]+$",  # it is printed on terminals, which take orders in control characters
+        description="for people",
+    )
     space: SearchSpace = SearchSpace()
     task: Task = Task()
     method: Method = Method()

@@ -121,7 +121,8 @@ def refusals(request: dict[str, Any] | str) -> list[tuple[str, str]]:
             "ranges", [{"pointer": "/method/lr", "low": 0.1, "high": 0.2}] * 2, "",
             "Value error, /method/lr stands twice in ranges",
         ),
-        ("name", "two\nlines", "name", r"String should match pattern '^[^\x00-\x1f\x7f]+$'"),
+        ("name", "two\nlines", "name", r"String should match pattern '^[^\x00-\x1f\x7f-\x9f]+$'"),
+        ("name", "\x9b2J clears terminals", "name", r"String should match pattern '^[^\x00-\x1f\x7f-\x9f]+$'"),
         ("format_version", 2, "format_version", "Input should be 1"),
     ],
 )  # fmt: skip
