@@ -85,7 +85,8 @@ class Picture:
         planned = {"search": searches * self.request["method"]["n_steps"], "retrain": 0}
         done = {"search": 0, "retrain": 0}
         retrainings = [trial for trial in self._trials.values() if trial.kind == "retrain"]
-        guess = (self.request["trials"]["n_seeds"] + 1) * self.request["retrain"]["n_seeds"]
+        architectures = self.request["trials"]["n_seeds"] + len(self.request["retrain"]["baselines"])
+        guess = architectures * self.request["retrain"]["n_seeds"]
         planned["retrain"] = (len(retrainings) or guess) * self.request["retrain"]["n_steps"]
         for trial in self._trials.values():
             done[trial.kind] += trial.step

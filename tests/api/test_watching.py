@@ -5,6 +5,7 @@ from typing import Any
 
 from rich.console import Console
 
+from api.routes.searches import planned_steps
 from api.watching import Display, Picture
 from nas.config import SearchRequest
 from tests.api.running import TINY
@@ -56,6 +57,13 @@ def test_what_was_done_before_a_restart_does_not_count_as_pace() -> None:
     picture.tell("started", {}, at=1000.0)
     picture.tell("reports", rows("search-0-0", 12), at=1004.0)
     assert picture.seconds_left() == 4.0 * (PLANNED - 12) / 2
+
+
+def test_the_picture_plans_what_the_service_plans() -> None:
+    for baselines in ([], ["interleaved"]):
+        request = SearchRequest.model_validate(TINY | {"retrain": {"n_steps": 10, "baselines": baselines}})
+        planned = Picture(request.model_dump(mode="json")).progress()[1]
+        assert planned == planned_steps(request)
 
 
 def test_a_local_run_tells_the_same_story() -> None:
