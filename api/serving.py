@@ -25,7 +25,7 @@ import uvicorn
 from api.app import Service, create_app
 from api.commands.connection import ADDRESS_FILE
 from api.commands.refuse import Refused
-from api.settings import Settings
+from api.settings import Access, Settings
 from api.version import installed
 
 STOP_PATIENCE_S = 45.0  # running searches stop at a checkpoint, and Ray is ended, within this
@@ -59,7 +59,7 @@ def serve(settings: Settings) -> int:
     return 0
 
 
-def environment(settings: Settings) -> dict[str, str]:
+def environment(settings: Access) -> dict[str, str]:
     """What a child gets: where data and code lie, and no token."""
     kept = {name: value for name, value in os.environ.items() if name not in _SECRET}
     return {

@@ -15,27 +15,15 @@ from db.settings import Settings as DatabaseSettings
 MIN_TOKEN_LENGTH = 16
 
 
-class Settings(DatabaseSettings):
-    """Environment variables carry the prefix BLOCKWRIGHT_, such as BLOCKWRIGHT_PORT.
+class Access(DatabaseSettings):
+    """Where the data lies, and the token: what a command needs that does not listen.
 
     Raises:
-        ValueError: another address than loopback without a token, a token that is too short, or two tokens.
+        ValueError: a token that is too short or that no header can carry, a file that cannot be read, or both.
     """
 
-    host: str = Field("127.0.0.1", description="address to listen on; anything but loopback needs a token")
-    port: int = Field(8400, ge=0, le=65535, description="0: any free port")
     token: SecretStr | None = Field(None, description="bearer token that every request must carry")
     token_file: Path | None = Field(None, description="file that holds the token, such as a compose secret")
-    allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
-        (), description="names by which clients may call, besides loopback's; separated by commas"
-    )
-    max_body_size: int = Field(2 * 1024 * 1024, ge=1024, description="bytes of a request body")
-    max_streams: int = Field(256, ge=1, description="event streams at once")
-
-    @field_validator("allowed_hosts", mode="before")
-    @classmethod
-    def _split(cls, value: object) -> object:
-        return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _check_token(self) -> Self:
@@ -51,6 +39,31 @@ class Settings(DatabaseSettings):
             raise ValueError(f"the token is too short; at least {MIN_TOKEN_LENGTH} characters")
         if self.token is not None and not re.fullmatch(r"[\x21-\x7e]+", self.token.get_secret_value()):
             raise ValueError("the token holds a space, a line end or a character beyond ASCII; a header carries none")
+        return self
+
+
+class Settings(Access):
+    """Environment variables carry the prefix BLOCKWRIGHT_, such as BLOCKWRIGHT_PORT.
+
+    Raises:
+        ValueError: as `Access`, or another address than loopback without a token.
+    """
+
+    host: str = Field("127.0.0.1", description="address to listen on; anything but loopback needs a token")
+    port: int = Field(8400, ge=0, le=65535, description="0: any free port")
+    allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="names by which clients may call, besides loopback's; separated by commas"
+    )
+    max_body_size: int = Field(2 * 1024 * 1024, ge=1024, description="bytes of a request body")
+    max_streams: int = Field(256, ge=1, description="event streams at once")
+
+    @field_validator("allowed_hosts", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _check_address(self) -> Self:
         if self.token is None and not is_loopback(self.host):
             raise ValueError(
                 f"refusing to listen on {self.host} without a token; set BLOCKWRIGHT_TOKEN or BLOCKWRIGHT_TOKEN_FILE,"

@@ -10,7 +10,7 @@ import typer
 
 from api.client import Client
 from api.commands.refuse import Refused
-from api.settings import Settings
+from api.settings import Access
 from db import ids
 
 ADDRESS_FILE = "address"
@@ -28,8 +28,8 @@ DataDir = Annotated[
 SearchId = Annotated[str | None, typer.Argument(help="Id of the search; default: the newest.")]
 
 
-def settings(data_dir: Path | None) -> Settings:
-    return Settings() if data_dir is None else Settings(data_dir=data_dir)
+def settings(data_dir: Path | None) -> Access:
+    return Access() if data_dir is None else Access(data_dir=data_dir)
 
 
 def connect(url: str | None, data_dir: Path | None) -> Client:

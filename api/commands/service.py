@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from api.commands.connection import DataDir
 from api.commands.connection import settings as read_settings
 from api.commands.refuse import Refused
-from api.settings import Settings
+from api.settings import Access, Settings
 
+Found = TypeVar("Found", bound=Access)
 Host = Annotated[str | None, typer.Option("--host", help="Address to listen on; anything but loopback needs a token.")]
 Port = Annotated[int | None, typer.Option("--port", help="Port to listen on; 0 takes any free one.")]
 
@@ -80,7 +81,7 @@ def _settings(host: str | None, port: int | None, data_dir: Path | None) -> Sett
     return _with_database(Settings(**{name: value for name, value in given.items() if value is not None}))
 
 
-def _with_database(found: Settings) -> Settings:
+def _with_database(found: Found) -> Found:
     """The settings, once their database is one that can be used; nobody connects to it here."""
     from db.engine import make_engine
 

@@ -33,8 +33,9 @@ def wait_for(condition: Callable[[], object], what: str) -> None:
 
 
 @contextmanager
-def blockwright(*arguments: str, data_dir: Path) -> Iterator[subprocess.Popen[str]]:
+def blockwright(*arguments: str, data_dir: Path, **variables: str) -> Iterator[subprocess.Popen[str]]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("BLOCKWRIGHT_")}
+    environment |= variables
     command = [sys.executable, "-m", "api.cli", *arguments, "--data-dir", str(data_dir)]
     process = subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -171,6 +172,21 @@ def test_an_address_beyond_loopback_without_a_token_is_one_line(tmp_path: Path) 
     assert process.returncode == 2
     assert err.startswith("blockwright: refusing to listen on 0.0.0.0 without a token")
     assert err.count("\n") == 1
+
+
+def test_address_and_token_may_come_from_the_environment(tmp_path: Path) -> None:
+    token = "correct-horse-battery"
+    variables = {"BLOCKWRIGHT_HOST": "0.0.0.0", "BLOCKWRIGHT_PORT": "0", "BLOCKWRIGHT_TOKEN": token}
+    with blockwright("serve", data_dir=tmp_path, **variables) as process:
+        wait_for(lambda: (tmp_path / "address").exists() or process.poll() is not None, "the service answers")
+        url = address(tmp_path)
+        assert httpx.get(f"{url}/version", trust_env=False).status_code == 401
+        headers = {"Authorization": f"Bearer {token}"}
+        assert httpx.get(f"{url}/version", headers=headers, trust_env=False).status_code == 200
+        wait_for(lambda: dispatcher_of(process), "the dispatcher runs")
+        dispatcher = dispatcher_of(process)
+        assert dispatcher is not None
+        assert "BLOCKWRIGHT_TOKEN" not in dispatcher.environ()
 
 
 def test_a_name_that_is_no_address_is_refused(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from api.settings import Settings, is_loopback
+from api.settings import Access, Settings, is_loopback
 
 TOKEN = "correct-horse-battery-staple"
 
@@ -22,6 +22,12 @@ def test_any_other_address_refuses_to_start_without_a_token(tmp_path: Path, host
     with pytest.raises(ValidationError, match="without a token; set BLOCKWRIGHT_TOKEN or BLOCKWRIGHT_TOKEN_FILE"):
         Settings(data_dir=tmp_path, host=host)
     assert not is_loopback(host)
+
+
+def test_what_does_not_listen_needs_no_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Children of `serve` have its environment without the token."""
+    monkeypatch.setenv("BLOCKWRIGHT_HOST", "0.0.0.0")
+    assert Access().token is None
 
 
 def test_the_token_comes_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
