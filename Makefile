@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-DATA ?= .blockwright
+# Data folder of `make serve`; empty: the command line's own default, so that `blockwright submit` finds the service.
+DATA ?=
 
 .PHONY: demo serve test check clean setup setup-dev lock
 
@@ -10,7 +11,7 @@ demo: setup
 	$(BIN)/python examples/demo.py
 
 serve: setup
-	$(BIN)/blockwright serve --data-dir $(DATA)
+	$(BIN)/blockwright serve $(if $(DATA),--data-dir $(DATA))
 
 test: setup-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest
@@ -48,4 +49,4 @@ lock:
 	$(FREEZE) | grep --line-regexp --fixed-strings --invert-match --file=requirements.lock > requirements-dev.lock
 
 clean:
-	rm -rf $(VENV) build .blockwright .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis
