@@ -14,7 +14,7 @@ from nas import catalog
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("nas", "db", "workers", "api")
-TORCH_FREE = ("config", "options", "catalog", "architecture", "cost", "derive", "rules", "errors", "steps")
+TORCH_FREE = ("config", "options", "catalog", "architecture", "cost", "derive", "rules", "placement", "errors", "steps")
 
 
 def sources(package: str) -> list[Path]:
