@@ -76,8 +76,10 @@ def main() -> None:
     parser.add_argument("--prompt", default="The ", help="what the exported model continues")
     arguments = parser.parse_args()
     console = Console(width=None if sys.stdout.isatty() else 120)
-    # SIGTERM ends the demo as Ctrl-C does, so that the service is always ended.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # SIGTERM ends the demo as Ctrl-C does, so that the service is always ended; and Ctrl-C does also where a shell
+    # started the demo in the background, with SIGINT ignored.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
 
     out = arguments.out.resolve()
     shutil.rmtree(out, ignore_errors=True)

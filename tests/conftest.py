@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -15,6 +16,9 @@ from workers.cluster import Cluster
 from workers.settings import Settings
 
 os.environ.update(cluster.client_environment(None))  # before anything imports ray, which reads it then
+
+# A shell starts background work with SIGINT ignored, and children inherit that: Ctrl-C could not be tested there.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 hypothesis.settings.register_profile("blockwright", deadline=None, max_examples=50, derandomize=True)
 hypothesis.settings.load_profile("blockwright")
