@@ -14,7 +14,7 @@ serve: setup
 	$(BIN)/blockwright serve $(if $(DATA),--data-dir $(DATA))
 
 test: setup-dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup
 
 check: setup-dev
 	$(BIN)/ruff check .

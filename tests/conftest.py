@@ -24,6 +24,14 @@ hypothesis.settings.register_profile("blockwright", deadline=None, max_examples=
 hypothesis.settings.load_profile("blockwright")
 
 
+@pytest.hookimpl(tryfirst=True)  # before those groups are read
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All that use Ray run in one of the processes that share the tests: there is one cluster for all of them."""
+    for item in items:
+        if item.get_closest_marker("ray"):
+            item.add_marker(pytest.mark.xdist_group("ray"))
+
+
 @pytest.fixture(scope="session")
 def ray_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """The one Ray of the test session: 2 CPUs and 2 GPUs that are only declared. Its users are marked `ray`.
