@@ -11,6 +11,7 @@ from typing import Any, Generic, Literal, TypeVar
 from pydantic import BaseModel, Field
 
 from nas.cost import LatencyTable as LatencyTable
+from nas.placement import MAX_SLOTS, Spacing, Zone
 
 State = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 Item = TypeVar("Item")
@@ -30,6 +31,27 @@ class Progress(BaseModel):
     n_steps: int = Field(description="weight updates planned; retrainings are estimated until they are known")
     share: float = Field(ge=0, le=1)
     eta_s: float | None = Field(description="seconds left at the pace so far; null while nothing can be said")
+
+
+class Strip(BaseModel):
+    """One label a slot, first to last: what makes a search recognisable in a list."""
+
+    labels: list[str]
+    undecided: list[int] = Field(description="slots whose candidates tie: of `leading` show no block there, by chance")
+    step: int = Field(description="weight updates of the trial that it was read from")
+    source: Literal["leading", "derived"] = Field(
+        description="derived: the search's result. leading: the most probable candidates of its first trial by now"
+    )
+
+
+class Best(BaseModel):
+    """The best figure of a search so far."""
+
+    bits_per_byte: float
+    what: Literal["test", "validation"] = Field(
+        description="test: of the result. validation: the lowest so far, of the first trial's leading path with the "
+        "supernet's weights, or of a derived architecture that is being retrained"
+    )
 
 
 class Search(BaseModel):
@@ -53,6 +75,8 @@ class Search(BaseModel):
     request: dict[str, Any] = Field(description="the request with every default written out")
     latency_table: str | None = Field(description="id of the latency table in use")
     result: dict[str, Any] | None = Field(description="what /report answers, once the search has succeeded")
+    strip: Strip | None = Field(description="null before the first report")
+    best: Best | None = Field(description="null before the first validation")
 
 
 class Trial(BaseModel):
@@ -196,6 +220,53 @@ class Rule(BaseModel):
     statement: str
     verdict: str
     evidence: dict[str, Any]
+
+
+class RuleAtDepth(BaseModel, extra="forbid"):
+    """Which depth a rule is to be carried to, and how."""
+
+    n_slots: int = Field(ge=1, le=MAX_SLOTS, description="depth of the layout", examples=[32])
+    ratio: float | None = Field(
+        None, gt=0, le=MAX_SLOTS, description="all blocks : attention blocks; null: the rule's own"
+    )
+    zone: Zone = Field(
+        "found", description="found: the part of the depth where the seeds put attention; paper: the first two thirds"
+    )
+    spacing: Spacing = Field(
+        "uniform", description="uniform: evenly from the zone's first slot to its last; stride: one gap"
+    )
+
+
+class FoundAt(BaseModel):
+    """Where a rule was found; elsewhere it can be wrong."""
+
+    n_slots: int
+    d_model: int
+    train_length: int = Field(description="tokens of a training window")
+    dataset: str
+    dataset_fingerprint: str | None = Field(description="sha256 of the text")
+    n_steps: int = Field(description="weight updates of each search trial")
+    budget: dict[str, Any] = Field(description="as in the request")
+    n_searches: int
+    n_seeds: int
+    undecided: int = Field(description="undecided slots over all seeds")
+
+
+class Layout(BaseModel):
+    """A rule at another depth: a suggestion that nobody has trained."""
+
+    rule: str = Field(description="id of the rule")
+    search: str = Field(description="id of the search that it comes from")
+    n_slots: int
+    slots: list[str] = Field(description="the label of each slot")
+    string: str = Field(description="a letter a slot", examples=["AFFFAFFFAFFFAFFF"])
+    attention: list[int] = Field(description="slots with attention, counted from 0")
+    ratio: float = Field(description="all blocks : attention blocks, as asked for")
+    zone: Zone
+    spacing: Spacing
+    statement: str = Field(description="one line for people; slots are counted from 1 there")
+    verdict: Literal["not confirmed"]
+    found_at: FoundAt
 
 
 class Artifact(BaseModel):

@@ -7,7 +7,6 @@ L slots, K candidates.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from api.leading import leading
 from nas import catalog
 from nas.errors import InvalidInput
 
@@ -53,33 +53,11 @@ def strip(labels: Sequence[str], looks: Looks, undecided: Sequence[int] = ()) ->
     return text
 
 
-def leading(
-    probabilities: Sequence[Sequence[float | None]], null_gaps: Sequence[float] | None
-) -> tuple[list[int], list[int]]:
-    """The most probable candidate of each slot, and the slots where it leads by no more than chance.
-
-    Args:
-        probabilities: softmax(alpha), (L, K); None where a value was not a number.
-        null_gaps: (L,) gap of log-probabilities that chance alone reaches; None where it is unknown: gap 0.
-    """
-    leaders, undecided = [], []
-    for slot, row in enumerate(probabilities):
-        values = [-1.0 if value is None else value for value in row]
-        order = sorted(range(len(values)), key=lambda index: -values[index])
-        leaders.append(order[0])
-        if len(values) > 1:
-            first, second = values[order[0]], values[order[1]]
-            gap = math.inf if second <= 0 < first else math.log(first / second) if first > 0 else 0.0
-            if gap <= (null_gaps[slot] if null_gaps else 0.0):
-                undecided.append(slot)
-    return leaders, undecided
-
-
 def leading_strip(
     labels: Sequence[str],
     looks: Looks,
     probabilities: Sequence[Sequence[float | None]],
-    null_gaps: Sequence[float] | None,
+    null_gaps: Sequence[float | None] | None,
 ) -> Text:
     """The strip of a search that is under way; an undecided slot names no candidate, not even the first of a tie."""
     leaders, undecided = leading(probabilities, null_gaps)
@@ -91,7 +69,7 @@ def probability_table(
     labels: Sequence[str],
     looks: Looks,
     probabilities: Sequence[Sequence[float | None]],
-    null_gaps: Sequence[float] | None,
+    null_gaps: Sequence[float | None] | None,
     title: str,
 ) -> Table:
     """A row a slot, a column a candidate; the leader is coloured, an undecided slot says so."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from pydantic import RootModel
 
 from api import schemas
+from api.leading import leading
 from db import paging
 from db.architectures import StoredArchitecture
 from db.artifacts import Artifact
@@ -17,6 +19,7 @@ from db.latency_tables import StoredTable
 from db.reports import Matrices, Report
 from db.rules import StoredRule
 from db.searches import Search
+from db.standings import Standing
 from db.trials import Trial
 
 Row = TypeVar("Row")
@@ -42,7 +45,7 @@ def _moment(value: datetime) -> str:
     return moment(value) or ""
 
 
-def search(row: Search) -> schemas.Search:
+def search(row: Search, standing: Standing) -> schemas.Search:
     progress = row.progress
     return schemas.Search(
         id=row.id,
@@ -63,7 +66,29 @@ def search(row: Search) -> schemas.Search:
         request=row.request,
         latency_table=row.latency_table_id,
         result=row.result,
+        strip=_strip(row.labels, standing),
+        best=_best(standing),
     )
+
+
+def _strip(labels: Sequence[str], standing: Standing) -> schemas.Strip | None:
+    step = standing.step or 0
+    if standing.derived is not None:
+        slots, undecided = standing.derived["slots"], standing.derived["undecided"]
+        return schemas.Strip(labels=slots, undecided=undecided, step=step, source="derived")
+    if standing.probabilities is None:
+        return None
+    leaders, undecided = leading(standing.probabilities, standing.null_gaps)
+    shown = [labels[index] for index in leaders]
+    return schemas.Strip(labels=shown, undecided=undecided, step=step, source="leading")
+
+
+def _best(standing: Standing) -> schemas.Best | None:
+    if standing.test_bits_per_byte is not None:
+        return schemas.Best(bits_per_byte=standing.test_bits_per_byte, what="test")
+    if standing.val_loss is None:
+        return None
+    return schemas.Best(bits_per_byte=standing.val_loss / math.log(2), what="validation")  # a token is a byte
 
 
 def trial(row: Trial) -> schemas.Trial:

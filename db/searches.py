@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, case, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, case, func, insert, null, select, update
 from sqlalchemy import delete as delete_from
 
 from db import clock, events, paging
@@ -219,6 +219,9 @@ _SELECT: Select[Any] = select(
     clock.now().label("now"),
 )
 _SELECT_ONE = _SELECT.where(searches.c.id == bindparam("search_id"))
+_SELECT_MANY = _SELECT.with_only_columns(
+    *(null().label("result") if column.key == "result" else column for column in _SELECT.selected_columns)
+)
 
 
 def _search(row: Row[Any]) -> Search:
@@ -267,13 +270,13 @@ def list(
     limit: int = 50,
     cursor: str | None = None,
 ) -> Page[Search]:
-    """Newest first.
+    """Newest first, without their results, which are long.
 
     Raises:
         InvalidCursor: the cursor was not handed out by this function.
     """
     limit = paging.clamp(limit)
-    statement = _SELECT.order_by(searches.c.id.desc()).limit(limit + 1)
+    statement = _SELECT_MANY.order_by(searches.c.id.desc()).limit(limit + 1)
     if state is not None:
         statement = statement.where(searches.c.state == state)
     if dataset is not None:

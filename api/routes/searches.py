@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -16,7 +15,7 @@ from api.body import StrictRoute
 from api.deps import BIGGEST, Cursor, Database, DataDir, SearchId, tagged
 from api.errors import ApiError
 from api.examples import REQUEST
-from db import architectures, artifacts, datasets, ids, latency_tables, reports, rules, searches, trials
+from db import architectures, artifacts, datasets, ids, latency_tables, reports, rules, searches, standings, trials
 from db.engine import reading, transaction
 from db.errors import NotFound
 from db.paging import Page
@@ -55,7 +54,11 @@ def submit_search(
 ) -> Response:
     """Queue a search. The answer stands only once the database has it for good."""
     created = create(engine, body, idempotency_key)
-    answer = tagged(request, views.search(created.search))
+    standing = standings.NONE
+    if not created.is_new:
+        with reading(engine) as connection:
+            standing = standings.of_searches(connection, [created.search.id]).get(created.search.id, standing)
+    answer = tagged(request, views.search(created.search, standing))
     answer.status_code = 201
     answer.headers["Location"] = f"/api/v1/searches/{created.search.id}"
     if not created.is_new:
@@ -109,30 +112,31 @@ def list_searches(
     """Newest first; without their results, which `/report` has."""
     with reading(engine) as connection:
         page = searches.list(connection, state=state, dataset=dataset, limit=limit, cursor=cursor)
-    return tagged(request, views.page(page, lambda row: views.search(replace(row, result=None))))
+        standing = standings.of_searches(connection, [row.id for row in page.items])
+    return tagged(request, views.page(page, lambda row: views.search(row, standing[row.id])))
 
 
 @router.get("/{search_id}", response_model=schemas.Search)
 def get_search(search_id: SearchId, request: Request, engine: Database) -> Response:
     """One search, with its stage, progress and estimate of time left."""
     with reading(engine) as connection:
-        return tagged(request, views.search(searches.get(connection, search_id)))
+        return tagged(request, _search(connection, searches.get(connection, search_id)))
 
 
 @router.post("/{search_id}/cancel", response_model=schemas.Search)
 def cancel_search(search_id: SearchId, request: Request, engine: Database) -> Response:
     """A queued search is cancelled at once; a running one as soon as its runner has stopped. Idempotent."""
     with transaction(engine) as connection:
-        changed = searches.cancel(connection, search_id)
-    return tagged(request, views.search(changed))
+        changed = _search(connection, searches.cancel(connection, search_id))
+    return tagged(request, changed)
 
 
 @router.post("/{search_id}/resume", response_model=schemas.Search)
 def resume_search(search_id: SearchId, request: Request, engine: Database) -> Response:
     """Queue a failed or cancelled search again; it goes on from its checkpoints. Idempotent."""
     with transaction(engine) as connection:
-        changed = searches.resume(connection, search_id)
-    return tagged(request, views.search(changed))
+        changed = _search(connection, searches.resume(connection, search_id))
+    return tagged(request, changed)
 
 
 @router.delete("/{search_id}", status_code=204, response_model=None)
@@ -233,6 +237,10 @@ def get_result(search_id: SearchId, request: Request, engine: Database) -> Respo
         now = f"{search.state} ({search.stage})" if search.stage else search.state
         raise ApiError(404, "no-result", f"search {search_id} is {now}; a result comes when it has succeeded")
     return tagged(request, views.Anything(search.result))
+
+
+def _search(connection: Connection, row: searches.Search) -> schemas.Search:
+    return views.search(row, standings.of_searches(connection, [row.id])[row.id])
 
 
 def _all_of(
