@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Data folder of `make serve`; empty: the command line's own default, so that `blockwright submit` finds the service.
 DATA ?=
 
-.PHONY: demo serve test check clean setup setup-dev lock
+.PHONY: demo serve test test-crash check clean setup setup-dev lock
 
 demo: setup
 	$(BIN)/python examples/demo.py
@@ -15,6 +15,10 @@ serve: setup
 
 test: setup-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup
+
+# Kills every process of the service at ten random times, fills disks, runs 50 searches in a row; half an hour.
+test-crash: setup-dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m crash tests/crash
 
 check: setup-dev
 	$(BIN)/ruff check .
