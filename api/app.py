@@ -13,7 +13,7 @@ from api import errors
 from api.document import corrected
 from api.follow import Follower
 from api.gate import Gate
-from api.routes import architectures, artifacts, catalog, events, health, searches, tables
+from api.routes import architectures, artifacts, catalog, events, health, rules, searches, tables
 from api.settings import Settings
 from api.version import installed
 from db.engine import make_engine, reading
@@ -71,6 +71,6 @@ def create_app(settings: Settings) -> Service:
     app.state.engine = engine
     app.state.follower = follower
     errors.install(app)
-    for part in (searches, events, architectures, artifacts, tables, catalog, health):
+    for part in (searches, events, architectures, artifacts, tables, rules, catalog, health):
         app.include_router(part.router)
     return app

@@ -133,6 +133,13 @@ class Client:
     def rules(self, search_id: str) -> Any:
         return self._json("GET", f"/searches/{search_id}/rules")["items"]
 
+    def rule(self, rule_id: str) -> dict[str, Any]:
+        return self._json("GET", f"/rules/{rule_id}")
+
+    def apply_rule(self, rule_id: str, n_slots: int, **options: Any) -> dict[str, Any]:
+        """The layout of a rule at another depth; options `ratio`, `zone` and `spacing`."""
+        return self._json("POST", f"/rules/{rule_id}/apply", json={"n_slots": n_slots, **options})
+
     def artifacts(self, search_id: str) -> Any:
         return self._json("GET", f"/searches/{search_id}/artifacts")["items"]
 

@@ -17,6 +17,7 @@ from db import ids
 SearchId = Annotated[str, Path(pattern=ids.PATTERN, description="id of the search")]
 ArtifactId = Annotated[str, Path(pattern=ids.PATTERN, description="id of the artifact")]
 ArchitectureId = Annotated[str, Path(pattern=ids.PATTERN, description="id of the architecture")]
+RuleId = Annotated[str, Path(pattern=ids.PATTERN, description="id of the rule")]
 TableId = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$", description="id of the table: hash of its content")]
 BIGGEST = 2**63 - 1  # what a column holds; beyond it the driver fails
 Cursor = Annotated[str | None, Query(max_length=400, description="`next` of the page before")]

@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, insert, select, update
 
 from db import clock, events
+from db.errors import NotFound
 from db.ids import new_id
 from db.lease import Lease, fence
 from db.models import rules
@@ -55,6 +56,14 @@ def put(connection: Connection, lease: Lease, *, statement: str, verdict: str, b
     data = {"rule": rule.id, "statement": statement, "verdict": verdict}
     events.append(connection, lease, [("rule", data)])
     return rule
+
+
+def get(connection: Connection, rule_id: str) -> StoredRule:
+    """Raises: NotFound: no such rule."""
+    row = connection.execute(select(rules).where(rules.c.id == rule_id)).one_or_none()
+    if row is None:
+        raise NotFound(f"no rule {rule_id!r}")
+    return _rule(row)
 
 
 def _rule(row: Row[Any]) -> StoredRule:

@@ -7,9 +7,9 @@ and nothing in this module does, so the verdict is always "not confirmed".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal
 
 from nas.architecture import Architecture
 from nas.errors import InvalidInput
@@ -29,6 +29,8 @@ class RuleStatement:
         blocks: blocks of each seed, skipped slots not counted.
         ratio: all blocks : attention blocks over all seeds; None where no seed has attention.
         undecided: undecided slots over all seeds; their candidates are ties.
+        labels: the chosen label of each slot, seed by seed; () in a rule stored before labels were kept.
+        undecided_slots: the undecided slots of each seed, counted from 0; () as above.
     """
 
     statement: str
@@ -40,6 +42,14 @@ class RuleStatement:
     blocks: tuple[int, ...]
     ratio: float | None
     undecided: int
+    labels: tuple[tuple[str, ...], ...] = ()
+    undecided_slots: tuple[tuple[int, ...], ...] = ()
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> RuleStatement:
+        """The statement of a stored body, the JSON of `dataclasses.asdict`; fields of a newer version are left out."""
+        known = {each.name for each in fields(cls)}
+        return cls(**{name: _tuples(value) for name, value in body.items() if name in known})
 
 
 def describe(architectures: Sequence[Architecture], *, n_searches: int = 1) -> RuleStatement:
@@ -80,7 +90,14 @@ def describe(architectures: Sequence[Architecture], *, n_searches: int = 1) -> R
         blocks=blocks,
         ratio=ratio,
         undecided=undecided,
+        labels=tuple(each.labels for each in architectures),
+        undecided_slots=tuple(each.undecided for each in architectures),
     )
+
+
+def _tuples(value: Any) -> Any:
+    """JSON's lists as the tuples they were."""
+    return tuple(_tuples(each) for each in value) if isinstance(value, list) else value
 
 
 def _count(number: int, singular: str, plural: str | None = None) -> str:
@@ -89,7 +106,7 @@ def _count(number: int, singular: str, plural: str | None = None) -> str:
 
 def _placement(attention: Sequence[Sequence[int]], blocks: Sequence[int], n_slots: int, ratio: float) -> str:
     """Where attention is over all seeds, and the ratio with its range where the seeds differ."""
-    text = f"attention in {_slots(sorted({slot for seed in attention for slot in seed}))} of {n_slots}"
+    text = f"attention in {slots_text(sorted({slot for seed in attention for slot in seed}))} of {n_slots}"
     without = sum(not seed for seed in attention)
     ratios = [n / len(seed) for n, seed in zip(blocks, attention, strict=True) if seed]
     numbers = f"{ratio:.1f} : 1"
@@ -107,10 +124,12 @@ def _others(families: Sequence[Sequence[str]]) -> str:
         for slot, family in enumerate(seed):
             if family != "identity":
                 slots.setdefault(family, set()).add(slot)
-    return ", ".join(f"{family} in {_slots(sorted(slots[family]))}" for family in sorted(slots)) or "all are skipped"
+    return (
+        ", ".join(f"{family} in {slots_text(sorted(slots[family]))}" for family in sorted(slots)) or "all are skipped"
+    )
 
 
-def _slots(slots: Sequence[int]) -> str:
+def slots_text(slots: Sequence[int]) -> str:
     """Slots counted from 1, runs drawn together: 'slot 3', 'slots 1, 3-5'."""
     runs: list[list[int]] = []
     for slot in slots:
