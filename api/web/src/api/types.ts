@@ -1,0 +1,21 @@
+/** The service's own answers by short names; the types come from its OpenAPI document. */
+
+import type { components } from "./schema";
+
+type Schemas = components["schemas"];
+
+export type Search = Schemas["Search"];
+export type Trial = Schemas["Trial"];
+export type Report = Schemas["Report"];
+export type Probabilities = Schemas["Probabilities"];
+export type Architecture = Schemas["Architecture"];
+export type Rule = Schemas["Rule"];
+export type Artifact = Schemas["Artifact"];
+export type Result = Schemas["Result"];
+export type ResultArchitecture = Schemas["ResultArchitecture"];
+export type Dataset = Schemas["Dataset"];
+export type Catalog = Schemas["Catalog"];
+export type Block = Schemas["Block"];
+export type SearchRequest = Schemas["SearchRequest"];
+export type ProblemBody = Schemas["Problem"];
+export type FieldError = Schemas["FieldError"];

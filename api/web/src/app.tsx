@@ -1,0 +1,39 @@
+/** The frame of every page, and which page an address means. */
+
+import type { ReactNode } from "react";
+
+import { useLocked } from "./api/connection";
+import { DatasetsPage } from "./datasets/DatasetsPage";
+import { ListPage } from "./list/ListPage";
+import { NewPage } from "./new/NewPage";
+import { Link, useLocation } from "./router";
+import { SearchPage } from "./search/SearchPage";
+import { Empty } from "./ui/Empty";
+import { SignIn } from "./ui/SignIn";
+import { TopBar } from "./ui/TopBar";
+
+export function pageOf(path: string): ReactNode {
+  if (path === "/") return <ListPage />;
+  if (path === "/new") return <NewPage />;
+  if (path === "/datasets") return <DatasetsPage />;
+  const search = /^\/searches\/([^/]+)$/.exec(path);
+  if (search?.[1]) return <SearchPage key={search[1]} id={decodeURIComponent(search[1])} />;
+  return (
+    <Empty title="There is no such page">
+      <Link href="/">All searches</Link>
+    </Empty>
+  );
+}
+
+export function App() {
+  const { path } = useLocation();
+  const locked = useLocked();
+  return (
+    <>
+      <TopBar path={path} />
+      {locked && <SignIn />}
+      {/* Hidden, not removed: what was typed into a form is still there after signing in. */}
+      <main hidden={locked}>{pageOf(path)}</main>
+    </>
+  );
+}

@@ -1,0 +1,5 @@
+/** All searches, newest first. */
+
+export function ListPage() {
+  return <h1>Searches</h1>;
+}

@@ -1,0 +1,5 @@
+/** Submit a new search. */
+
+export function NewPage() {
+  return <h1>New search</h1>;
+}

@@ -1,0 +1,61 @@
+/** The history API as React hooks: what is shown is in the URL, so that any view can be sent to somebody. */
+
+import { type AnchorHTMLAttributes, type MouseEvent, useSyncExternalStore } from "react";
+
+export interface Place {
+  /** Without a slash at its end, but for the root. */
+  path: string;
+  query: URLSearchParams;
+}
+
+const listeners = new Set<() => void>();
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  window.addEventListener("popstate", listener);
+  return () => {
+    listeners.delete(listener);
+    window.removeEventListener("popstate", listener);
+  };
+}
+
+export function placeOf(href: string): Place {
+  const url = new URL(href, "http://page");
+  return { path: url.pathname.replace(/\/+$/, "") || "/", query: url.searchParams };
+}
+
+const here = () => window.location.pathname + window.location.search;
+
+/** Where we are; a component that calls it is drawn again when that changes. */
+export function useLocation(): Place {
+  return placeOf(useSyncExternalStore(subscribe, here));
+}
+
+/** Go to an address of this page; `replace` leaves no step for the back button (filters, sliders). */
+export function navigate(url: string, { replace = false }: { replace?: boolean } = {}): void {
+  if (url === here()) return;
+  window.history[replace ? "replaceState" : "pushState"](null, "", url);
+  if (!replace) window.scrollTo(0, 0);
+  listeners.forEach((listener) => listener());
+}
+
+/** The present address with some of its query changed; null removes a key. */
+export function withQuery(changes: Record<string, string | number | null>): string {
+  const url = new URL(window.location.href);
+  for (const [key, value] of Object.entries(changes)) {
+    if (value === null || value === "") url.searchParams.delete(key);
+    else url.searchParams.set(key, String(value));
+  }
+  return url.pathname + url.search;
+}
+
+export function Link({ href, onClick, ...rest }: AnchorHTMLAttributes<HTMLAnchorElement> & { href: string }) {
+  const follow = (event: MouseEvent<HTMLAnchorElement>) => {
+    onClick?.(event);
+    const plain = event.button === 0 && !(event.metaKey || event.ctrlKey || event.shiftKey || event.altKey);
+    if (event.defaultPrevented || !plain) return;
+    event.preventDefault();
+    navigate(href);
+  };
+  return <a href={href} onClick={follow} {...rest} />;
+}
