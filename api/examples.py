@@ -17,7 +17,54 @@ REQUEST: dict[str, Any] = {
     "trials": {"seed": 0, "n_seeds": 2},
 }
 
+# What the page shows beside each preset.
+DESCRIPTIONS: dict[str, str] = {
+    "quickstart": "a first look: some minutes on two cores, and a model to download",
+    "default": "what a request without any fields means: eight slots, a short text, no budget",
+    "par": "the recipe of PAR as far as it is known: 32 slots of attention, FFN or identity; for a GPU and days",
+}
+
 PRESETS: dict[str, dict[str, Any]] = {
+    # The same as examples/quickstart.json, which is not part of an installation.
+    "quickstart": {
+        "name": "quickstart",
+        "space": {
+            "n_slots": 6,
+            "d_model": 64,
+            "n_heads": 4,
+            "max_len": 128,
+            "candidates": [
+                "attention",
+                "ffn",
+                "identity",
+                "sgu",
+                {"label": "mgk", "block": "mgk", "options": {"n_heads": 2, "n_keys": 2}},
+            ],
+        },
+        "task": {
+            "dataset": "python-stdlib",
+            "train_length": 128,
+            "serve": [{"mode": "prefill", "batch": 8, "query_length": 128, "memory_length": 0}],
+        },
+        "method": {
+            "alpha_estimator": "straight_through",
+            "n_steps": 1200,
+            "warmup_share": 0.33,
+            "alpha_share": 0.33,
+            "batch_size": 8,
+            "lr": 8e-3,
+            "alpha_lr": 2e-2,
+            "tau_start": 5.0,
+            "tau_end": 0.5,
+            "cost_weight": 0.1,
+            "report_every": 25,
+            "checkpoint_every": 100,
+            "max_minutes": 60,
+        },
+        "budget": {"latency": {"ratio_to_parent": 1.0}},
+        "trials": {"seed": 0, "n_seeds": 2},
+        "retrain": {"n_steps": 800, "n_seeds": 2},
+    },
     "default": {"name": "default"},
     "par": {
         "name": "par",

@@ -288,6 +288,15 @@ class Dataset(BaseModel):
     built_in: bool
     fingerprint: str | None = Field(description="sha256 of the text; of a built-in one known after its first use")
     n_bytes: int | None
+    created_at: str | None = Field(description="when it was uploaded; of a built-in one, first used")
+    n_uses: int = Field(description="queued and running searches that name it; above 0 it cannot be removed")
+
+
+class DatasetDetail(Dataset):
+    """A text, with its beginning and who needs it."""
+
+    excerpt: str | None = Field(description="its first characters, at most 1000; null for a built-in one")
+    in_use_by: list[str] = Field(description="ids of the queued and running searches that name it, oldest first")
 
 
 class LatencyTableRow(BaseModel):
@@ -329,7 +338,10 @@ class Catalog(BaseModel):
     families: list[str]
     objectives: list[str]
     presets: dict[str, dict[str, Any]] = Field(description="complete requests by name")
+    preset_descriptions: dict[str, str] = Field(description="one line for each preset")
     request_schema: dict[str, Any] = Field(description="JSON schema of a request")
+    max_dataset_bytes: int = Field(description="longest text that may be uploaded")
+    min_dataset_bytes: int = Field(description="shortest text that any request could use")
 
 
 class Health(BaseModel):

@@ -7,7 +7,7 @@ from pydantic import TypeAdapter
 
 from api import schemas
 from api.deps import Database, tagged
-from api.examples import PRESETS
+from api.examples import DESCRIPTIONS, PRESETS
 from db import datasets
 from db.engine import reading
 from nas import catalog
@@ -36,6 +36,7 @@ def get_catalog(request: Request) -> Response:
         families=list(catalog.FAMILIES),
         objectives=["causal_lm"],
         presets={name: preset.model_dump(mode="json") for name, preset in presets.items()},
+        preset_descriptions=DESCRIPTIONS,
         request_schema=SearchRequest.model_json_schema(),
     )
     return tagged(request, answer)

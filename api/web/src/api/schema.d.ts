@@ -628,12 +628,29 @@ export interface components {
                 };
             };
             /**
+             * Preset Descriptions
+             * @description one line for each preset
+             */
+            preset_descriptions: {
+                [key: string]: string;
+            };
+            /**
              * Request Schema
              * @description JSON schema of a request
              */
             request_schema: {
                 [key: string]: unknown;
             };
+            /**
+             * Max Dataset Bytes
+             * @description longest text that may be uploaded
+             */
+            max_dataset_bytes: number;
+            /**
+             * Min Dataset Bytes
+             * @description shortest text that any request could use
+             */
+            min_dataset_bytes: number;
         };
         /**
          * Dataset
@@ -653,6 +670,16 @@ export interface components {
             fingerprint: string | null;
             /** N Bytes */
             n_bytes: number | null;
+            /**
+             * Created At
+             * @description when it was uploaded; of a built-in one, first used
+             */
+            created_at: string | null;
+            /**
+             * N Uses
+             * @description queued and running searches that name it; above 0 it cannot be removed
+             */
+            n_uses: number;
         };
         /**
          * Export

@@ -1,0 +1,132 @@
+/**
+ * What can be said about a request before it is sent, by JSON pointer.
+ *
+ * Never stricter than the service: a type that it may convert ("8" for 8) passes here. What only the service knows, it
+ * says itself when the request arrives.
+ */
+
+import type { Json } from "./json";
+import { get } from "./pointer";
+import { nullable, resolved, type Schema } from "./schema";
+
+export interface Finding {
+  pointer: string;
+  detail: string;
+}
+
+export function check(root: Schema, request: Json): Finding[] {
+  const found: Finding[] = [];
+  walk(root, root, request, "", found);
+  if (found.length === 0) across(request, found);
+  return found;
+}
+
+function walk(root: Schema, schema: Schema, value: Json, pointer: string, found: Finding[]): void {
+  if (value === null) {
+    if (!nullable(schema)) found.push({ pointer, detail: "must not be null" });
+    return;
+  }
+  const here = resolved(root, schema);
+  const say = (detail: string) => found.push({ pointer, detail });
+  if (Array.isArray(value)) {
+    if (here.type !== "array") return say("must not be a list");
+    if (value.length < (here.minItems ?? 0)) say(`must have at least ${here.minItems} items`);
+    if (value.length > (here.maxItems ?? Infinity)) say(`must have at most ${here.maxItems} items`);
+    value.forEach((each, number) => walk(root, here.items ?? {}, each, `${pointer}/${number}`, found));
+  } else if (typeof value === "object") {
+    if (here.properties === undefined) return;
+    for (const name of here.required ?? []) {
+      if (!Object.hasOwn(value, name)) found.push({ pointer: `${pointer}/${name}`, detail: "is missing" });
+    }
+    for (const [name, each] of Object.entries(value)) {
+      const property = here.properties[name];
+      if (property) walk(root, property, each, `${pointer}/${name}`, found);
+      else if (here.additionalProperties === false) {
+        found.push({ pointer: `${pointer}/${name}`, detail: `unknown field ${JSON.stringify(name)}` });
+      }
+    }
+  } else if (typeof value === "number") inRange(here, value, say);
+  else if (typeof value === "string") asText(here, value, say);
+}
+
+function inRange(schema: Schema, value: number, say: (detail: string) => void): void {
+  if (schema.type === "string") return void say("must be text");
+  if (schema.const !== undefined && value !== schema.const) return void say(`must be ${JSON.stringify(schema.const)}`);
+  if (schema.type === "integer" && !Number.isInteger(value)) return void say(`must be a whole number, not ${value}`);
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum } = schema;
+  if (minimum !== undefined && value < minimum) say(`must be at least ${minimum}, not ${value}`);
+  if (maximum !== undefined && value > maximum) say(`must be at most ${maximum}, not ${value}`);
+  if (exclusiveMinimum !== undefined && value <= exclusiveMinimum)
+    say(`must be more than ${exclusiveMinimum}, not ${value}`);
+  if (exclusiveMaximum !== undefined && value >= exclusiveMaximum)
+    say(`must be less than ${exclusiveMaximum}, not ${value}`);
+}
+
+function asText(schema: Schema, value: string, say: (detail: string) => void): void {
+  if (schema.type === "integer" || schema.type === "number") {
+    // The service reads numbers out of strings, so only what can be none is refused.
+    const number = Number(value.replaceAll("_", ""));
+    if (value.trim() === "" || Number.isNaN(number)) say(`must be a number, not ${JSON.stringify(value)}`);
+    return;
+  }
+  if (schema.const !== undefined && value !== schema.const) return void say(`must be ${JSON.stringify(schema.const)}`);
+  if (schema.enum && !schema.enum.includes(value)) return void say(`must be one of ${schema.enum.join(", ")}`);
+  const length = [...value].length; // characters, as the service counts
+  if (length < (schema.minLength ?? 0))
+    return void say(length === 0 ? "must not be empty" : `needs at least ${schema.minLength} characters`);
+  if (length > (schema.maxLength ?? Infinity))
+    return void say(`must have at most ${schema.maxLength} characters, not ${length}`);
+  if (schema.pattern && !new RegExp(schema.pattern, "u").test(value)) say(`does not match ${schema.pattern}`);
+}
+
+/** What no single field shows. */
+function across(request: Json, found: Finding[]): void {
+  const number = (pointer: string) => {
+    const value = get(request, pointer);
+    return typeof value === "number" ? value : undefined;
+  };
+  const say = (pointer: string, detail: string) => found.push({ pointer, detail });
+
+  const width = number("/space/d_model");
+  const heads = number("/space/n_heads");
+  const longest = number("/space/max_len");
+  if (width !== undefined && heads !== undefined) {
+    if (width % heads) say("/space/n_heads", `${heads} heads do not divide the width ${width}`);
+    else if (get(request, "/space/positions") === "rotary" && (width / heads) % 2) {
+      say("/space/n_heads", `rotary positions need an even head width; ${width} / ${heads} is ${width / heads}`);
+    }
+  }
+  const length = number("/task/train_length");
+  if (length !== undefined && longest !== undefined && length > longest) {
+    say("/task/train_length", `${length} is longer than max_len ${longest}`);
+  }
+  list(get(request, "/task/serve")).forEach((_, at) => {
+    const asked = number(`/task/serve/${at}/query_length`);
+    if (asked !== undefined && longest !== undefined && asked > longest) {
+      say(`/task/serve/${at}/query_length`, `${asked} is longer than max_len ${longest}`);
+    }
+  });
+  const tau = [number("/method/tau_start"), number("/method/tau_end")] as const;
+  if (tau[0] !== undefined && tau[1] !== undefined && tau[1] > tau[0]) {
+    say("/method/tau_end", `${tau[1]} is above tau_start ${tau[0]}; the temperature falls`);
+  }
+  const labels = list(get(request, "/space/candidates")).map((each) => get(each, "/label"));
+  labels.forEach((label, at) => {
+    if (labels.indexOf(label) < at) {
+      say(`/space/candidates/${at}/label`, `${JSON.stringify(label)} stands for two candidates; labels must differ`);
+    }
+  });
+  const latency = get(request, "/budget/latency");
+  if (latency !== null && latency !== undefined) {
+    const given = ["ms", "ratio_to_parent"].filter((name) => (get(latency, `/${name}`) ?? null) !== null);
+    if (given.length !== 1) say("/budget/latency", "needs exactly one of ms and ratio_to_parent");
+  }
+  const samples = number("/trials/n_samples");
+  if (samples !== undefined && samples > 1 && list(get(request, "/ranges")).length === 0) {
+    say("/trials/n_samples", `is ${samples} but ranges is empty; nothing would vary`);
+  }
+}
+
+function list(value: Json | undefined): Json[] {
+  return Array.isArray(value) ? value : [];
+}
