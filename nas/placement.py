@@ -18,7 +18,7 @@ from typing import Literal
 
 from nas.config import SearchRequest
 from nas.errors import InvalidInput
-from nas.rules import RuleStatement, slots_text
+from nas.rules import RuleStatement, count, slots_text
 
 Spacing = Literal["uniform", "stride"]
 Zone = Literal["found", "paper"]
@@ -77,7 +77,9 @@ def attention_positions(
         raise InvalidInput(f"ratio {ratio} leaves no attention in {n_blocks} blocks; at most {n_blocks} is possible")
     if n_attention > room:
         where = "the first two thirds" if zone == (Fraction(0), CUT) else slots_text(range(first, first + room))
-        raise InvalidInput(f"ratio {ratio} asks for {n_attention} attention blocks; {where} of {n_blocks} hold {room}")
+        raise InvalidInput(
+            f"ratio {ratio} asks for {n_attention} attention blocks; there is room for {room} in {where} of {n_blocks}"
+        )
     if spacing == "stride":
         gap = (room + room // n_attention) // n_attention
         return tuple(first + index * gap for index in range(n_attention))
@@ -121,15 +123,18 @@ def apply_rule(
     p = ratio if ratio is not None else Fraction(sum(rule.blocks), sum(map(len, rule.attention_slots)))
     positions = attention_positions(n_slots, p, spacing=spacing, zone=part)
     labels = tuple(attention if slot in positions else other for slot in range(n_slots))
+    asked = [] if ratio is None else [f"ratio {ratio} as asked for"]
+    asked += ["in the first two thirds as in the PAR paper"] if zone == "paper" else []
+    placed = f"attention in {slots_text(positions)} of {n_slots}, {other} in the others"
+    placed += f" ({', '.join(asked)})" if asked else ""
     return Layout(
         labels=labels,
         string="".join(request.space.candidate(label).letter for label in labels),
         attention=positions,
         ratio=p,
         statement=(
-            f"attention in {slots_text(positions)} of {n_slots}, {other} in the others; suggested by {rule.n_searches} "
-            f"search{'es' if rule.n_searches > 1 else ''} with {rule.n_seeds} seed{'s' if rule.n_seeds > 1 else ''} at "
-            f"{found_at(request)}: {rule.verdict}, and not measured at {n_slots} slots"
+            f"{placed}; suggested by {count(rule.n_searches, 'search', 'searches')} with {count(rule.n_seeds, 'seed')} "
+            f"at {found_at(request)}: {rule.verdict}, and not measured at {count(n_slots, 'slot')}"
         ),
         verdict=rule.verdict,
     )

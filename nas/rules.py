@@ -73,13 +73,13 @@ def describe(architectures: Sequence[Architecture], *, n_searches: int = 1) -> R
     n_attention = sum(map(len, attention))
     ratio = sum(blocks) / n_attention if n_attention else None
     undecided = sum(len(each.undecided) for each in architectures)
-    line = f"{_count(n_searches, 'search', 'searches')}, {_count(len(architectures), 'seed')}: not confirmed; "
+    line = f"{count(n_searches, 'search', 'searches')}, {count(len(architectures), 'seed')}: not confirmed; "
     if ratio is None:
-        line += f"no attention in any of {_count(depths[0], 'slot')} ({_others(families)})"
+        line += f"no attention in any of {count(depths[0], 'slot')} ({_others(families)})"
     else:
         line += _placement(attention, blocks, depths[0], ratio)
     if undecided:
-        line += f"; {_count(undecided, 'slot')} undecided"
+        line += f"; {count(undecided, 'slot')} undecided"
     return RuleStatement(
         statement=line,
         verdict="not confirmed",
@@ -100,7 +100,7 @@ def _tuples(value: Any) -> Any:
     return tuple(_tuples(each) for each in value) if isinstance(value, list) else value
 
 
-def _count(number: int, singular: str, plural: str | None = None) -> str:
+def count(number: int, singular: str, plural: str | None = None) -> str:
     return f"{number} {singular if number == 1 else plural or singular + 's'}"
 
 
@@ -113,7 +113,7 @@ def _placement(attention: Sequence[Sequence[int]], blocks: Sequence[int], n_slot
     if f"{min(ratios):.1f}" != f"{max(ratios):.1f}":
         numbers += f", by seed {min(ratios):.1f} to {max(ratios):.1f}"
     if without:
-        numbers += f", {_count(without, 'seed')} without any"
+        numbers += f", {count(without, 'seed')} without any"
     return f"{text} (all blocks : attention blocks {numbers})"
 
 

@@ -1,41 +1,63 @@
-"""`blockwright rule`: the PAR placement rule at any depth, without a search."""
+"""`blockwright rule`: where attention goes at any depth, by the PAR paper's rule or by the rule that a search found."""
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
-from typing import Annotated
+from typing import Annotated, cast, get_args
 
 import typer
+from rich.text import Text
 
 from api import show
+from api.client import Client
+from api.commands.connection import DataDir, SearchId, Url, chosen, connect
+from api.commands.refuse import Refused
+from db import ids
 from nas.errors import InvalidInput
-from nas.placement import Spacing, attention_positions
+from nas.placement import Spacing, Zone, attention_positions
 
 
 def register(app: typer.Typer) -> None:
     app.command()(rule)
+    app.command()(rules)
 
 
 def rule(
     blocks: Annotated[int, typer.Option("--blocks", help="Depth: number of blocks.")],
-    ratio: Annotated[str, typer.Option("--ratio", help="All blocks : attention blocks, such as 5 or 9/2.")],
+    ratio: Annotated[
+        str | None,
+        typer.Option("--ratio", help="All blocks : attention blocks, such as 5 or 9/2; default: that of --from."),
+    ] = None,
+    rule_id: Annotated[
+        str | None,
+        typer.Option("--from", metavar="RULE_ID", help="A rule that a search found; `blockwright rules` lists them."),
+    ] = None,
     spacing: Annotated[
-        str, typer.Option("--spacing", help="uniform over the first two thirds, or stride.")
+        str, typer.Option("--spacing", help="uniform from the zone's first slot to its last, or stride: one gap.")
     ] = "uniform",
+    zone: Annotated[
+        str | None,
+        typer.Option("--zone", help="With --from: found, where the search put attention, or paper: first two thirds."),
+    ] = None,
+    url: Url = None,
+    data_dir: DataDir = None,
 ) -> None:
-    """Print where attention goes by the PAR paper's rule; a suggestion of one paper, not measured on your data."""
-    try:
-        value = Fraction(ratio)
-    except (ValueError, ZeroDivisionError):
-        raise InvalidInput(f"ratio is {ratio!r}; it must be a number, such as 5 or 9/2") from None
-    kind: Spacing
-    if spacing == "uniform":
-        kind = "uniform"
-    elif spacing == "stride":
-        kind = "stride"
-    else:
+    """Print where attention goes, by the PAR paper's rule or by that of a search; nobody has trained that layout."""
+    value = _ratio(ratio)
+    if spacing not in get_args(Spacing):
         raise InvalidInput(f"spacing is {spacing!r}; it must be uniform or stride")
-    positions = attention_positions(blocks, value, spacing=kind)
+    if zone not in (None, *get_args(Zone)):
+        raise InvalidInput(f"zone is {zone!r}; it must be found or paper")
+    if rule_id is not None:
+        with connect(url, data_dir) as client:
+            _print_found(client, rule_id, blocks, value, spacing, zone or "found")
+        return
+    if value is None:
+        raise Refused("give --ratio, such as --ratio 5, or --from with the id of a rule that a search found")
+    if zone == "found":
+        raise Refused("--zone found needs --from with the id of a rule that a search found")
+    positions = attention_positions(blocks, value, spacing=cast(Spacing, spacing))
     labels = ["attention" if index in positions else "ffn" for index in range(blocks)]
     console = show.terminal()
     console.print(show.strip(labels, show.looks([{"label": each, "block": each} for each in ("attention", "ffn")])))
@@ -44,3 +66,34 @@ def rule(
         f"attention in {len(positions)} of {blocks} blocks, counted from 1: {', '.join(str(p + 1) for p in positions)}"
     )
     console.print("suggested by one paper on one model (arXiv:2009.04534); not measured on your data")
+
+
+def rules(search_id: SearchId = None, url: Url = None, data_dir: DataDir = None) -> None:
+    """List the rules that a search found, each with its id."""
+    with connect(url, data_dir) as client:
+        search_id = chosen(client, search_id)
+        found = client.rules(search_id)
+    console = show.terminal()
+    if not found:
+        console.print(f"search {search_id} has no rule yet; it comes when architectures are derived")
+    for each in found:
+        console.print(Text(f"{each['id']}  {each['statement']}"), soft_wrap=True)
+
+
+def _print_found(client: Client, rule_id: str, blocks: int, ratio: Fraction | None, spacing: str, zone: str) -> None:
+    if not re.fullmatch(ids.PATTERN, rule_id):
+        raise Refused(f"{rule_id[:60]!r} is no id of a rule; `blockwright rules` shows them")
+    options = {} if ratio is None else {"ratio": float(ratio)}
+    layout = client.apply_rule(rule_id, blocks, spacing=spacing, zone=zone, **options)
+    candidates = client.get(layout["search"])["request"]["space"]["candidates"]
+    console = show.terminal()
+    console.print(show.strip(layout["slots"], show.looks(candidates)))
+    console.print(layout["string"])
+    console.print(Text(layout["statement"]), soft_wrap=True)
+
+
+def _ratio(text: str | None) -> Fraction | None:
+    try:
+        return None if text is None else Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise InvalidInput(f"ratio is {text!r}; it must be a number, such as 5 or 9/2") from None

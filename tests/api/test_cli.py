@@ -296,25 +296,3 @@ def test_a_database_of_a_newer_version_is_one_line(run: Run, service: Running) -
     assert done.status == 2
     assert done.err.startswith("blockwright: cannot migrate the database: the database is at revision 9999 of a newer")
     assert done.err.count("\n") == 1
-
-
-def test_rule_prints_the_layout_and_says_that_it_is_not_measured(run: Run) -> None:
-    done = run("rule", "--blocks", "32", "--ratio", "5")
-    assert done.status == 0
-    assert "AFFFAFFFAFFFAFFFAFFFAFFFFFFFFFFF" in done.out.splitlines()
-    assert "attention in 6 of 32 blocks, counted from 1: 1, 5, 9, 13, 17, 21" in done.out
-    assert "not measured on your data" in done.out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--ratio", "x"), "ratio is 'x'; it must be a number, such as 5 or 9/2"),
-        (("--ratio", "1/0"), "ratio is '1/0'; it must be a number, such as 5 or 9/2"),
-        (("--ratio", "5", "--spacing", "wide"), "spacing is 'wide'; it must be uniform or stride"),
-        (("--ratio", "99"), "ratio 99 leaves no attention in 32 blocks; at most 32 is possible"),
-    ],
-)
-def test_impossible_rules_are_one_line(run: Run, arguments: tuple[str, ...], message: str) -> None:
-    done = run("rule", "--blocks", "32", *arguments)
-    assert (done.status, done.err) == (2, f"blockwright: {message}\n")

@@ -1,12 +1,23 @@
-"""The PAR rule generator: par-search.md section 9, items 24-27."""
+"""The PAR rule generator: par-search.md section 9, items 24-27; and the rule of a search at another depth."""
 
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from nas.architecture import Architecture
+from nas.config import SearchRequest
 from nas.errors import InvalidInput
-from nas.placement import Spacing, attention_positions
+from nas.placement import Spacing, apply_rule, attention_positions
+from nas.rules import RuleStatement, describe
 
 # par-search.md section 5.3: N, p, uniform positions, stride positions, uniform layout (s attention, f FFN)
 TABLE = [
@@ -45,6 +56,8 @@ def test_properties_hold_at_every_depth_and_ratio(spacing: Spacing) -> None:
             if spacing == "uniform":
                 assert len(positions) < 2 or positions[-1] == last_allowed
                 assert not gaps or max(gaps) - min(gaps) <= 1
+            else:
+                assert len(gaps) <= 1
 
 
 def test_main_case_has_five_eighths_fewer_attention_blocks_and_the_papers_sizes() -> None:
@@ -66,9 +79,198 @@ def test_a_ratio_may_be_a_fraction() -> None:
         (-3, 5, "n_blocks is -3; it must be at least 1"),
         (8, 0, "ratio is 0; it must be positive"),
         (8, 9, "ratio 9 leaves no attention in 8 blocks; at most 8 is possible"),
-        (32, Fraction(7, 5), "ratio 7/5 asks for 22 attention blocks; the first two thirds of 32 hold 21"),
+        (
+            32,
+            Fraction(7, 5),
+            "ratio 7/5 asks for 22 attention blocks; there is room for 21 in the first two",
+        ),
     ],
 )
-def test_impossible_rules_are_refused(n: int, p: Fraction | int, message: str) -> None:
+@pytest.mark.parametrize("spacing", ["uniform", "stride"])
+def test_impossible_rules_are_refused(n: int, p: Fraction | int, message: str, spacing: Spacing) -> None:
     with pytest.raises(InvalidInput, match=f"^{message}"):
-        attention_positions(n, p)
+        attention_positions(n, p, spacing=spacing)
+
+
+@pytest.mark.parametrize("spacing", ["uniform", "stride"])
+@given(n=st.integers(1, 512), p=st.fractions(min_value=Fraction(1, 2), max_value=512, max_denominator=20))
+def test_the_first_two_thirds_hold_every_ratio_from_three_halves_on(spacing: Spacing, n: int, p: Fraction) -> None:
+    n_attention, room = int(n / p), 2 * n // 3
+    if n_attention >= 1 and (p >= Fraction(3, 2) or n_attention <= room):
+        positions = attention_positions(n, p, spacing=spacing)
+        assert len(positions) == n_attention
+        assert len(set(positions)) == n_attention
+        assert max(positions) <= max(room - 1, 0)
+    else:
+        with pytest.raises(InvalidInput):
+            attention_positions(n, p, spacing=spacing)
+
+
+@pytest.mark.parametrize("spacing", ["uniform", "stride"])
+@given(n=st.integers(1, 96), a=st.integers(0, 11), b=st.integers(1, 12), p=st.fractions(1, 96, max_denominator=6))
+def test_another_zone_is_kept_and_filled_evenly(spacing: Spacing, n: int, a: int, b: int, p: Fraction) -> None:
+    zone = (Fraction(min(a, b - 1), 12), Fraction(max(a + 1, b), 12))
+    first, last = int(zone[0] * n), max(int(zone[1] * n) - 1, int(zone[0] * n))
+    if not 1 <= int(n / p) <= last - first + 1:
+        with pytest.raises(InvalidInput, match=r"^ratio "):
+            attention_positions(n, p, spacing=spacing, zone=zone)
+        return
+    positions = attention_positions(n, p, spacing=spacing, zone=zone)
+    gaps = [later - earlier for earlier, later in pairwise(positions)]
+    assert len(positions) == int(n / p)
+    assert positions[0] == first
+    assert positions[-1] <= last
+    assert all(gap > 0 for gap in gaps)
+    assert not gaps or max(gaps) - min(gaps) <= (1 if spacing == "uniform" else 0)
+
+
+def test_a_zone_that_is_too_small_is_named() -> None:
+    with pytest.raises(
+        InvalidInput, match=r"^ratio 2 asks for 4 attention blocks; there is room for 2 in slots 7-8 of 8$"
+    ):
+        attention_positions(8, 2, zone=(Fraction(3, 4), Fraction(1)))
+
+
+# -- the rule of a search ---------------------------------------------------------------------------------------------
+
+
+def searched(n_slots: int, *candidates: Any, **budget: float) -> SearchRequest:
+    space = {"n_slots": n_slots, "candidates": candidates or ("attention", "ffn", "identity", "sgu", "mgk")}
+    return SearchRequest.model_validate(
+        {
+            "space": space,
+            "task": {"dataset": "python-docs"},
+            "budget": {"latency": budget or None},
+            "retrain": {"baselines": []},
+        }
+    )
+
+
+def found(request: SearchRequest, seeds: Sequence[str], undecided: Sequence[Sequence[int]] = ()) -> RuleStatement:
+    """The rule of seeds given by their letters, as it comes back from where it was stored."""
+    labels = {candidate.letter: candidate.label for candidate in request.space.candidates}
+    architectures = [
+        Architecture(
+            tuple(labels[letter] for letter in seed),
+            request.space.candidates,
+            tuple(undecided[number]) if undecided else (),
+        )
+        for number, seed in enumerate(seeds)
+    ]
+    rule = describe(architectures)
+    stored = RuleStatement.from_json(json.loads(json.dumps(dataclasses.asdict(rule))))
+    assert stored == rule
+    return stored
+
+
+@pytest.mark.parametrize(
+    ("seeds", "n_slots", "options", "string"),
+    [
+        (["AFAFFF"], 6, {}, "AFAFFF"),
+        (["AFAFFF"], 12, {}, "AAFAFAFFFFFF"),
+        (["AFAFFF"], 12, {"spacing": "stride"}, "AAAAFFFFFFFF"),
+        (["SSFA.A", "SS.AAA"], 16, {}, "SSSSSSSSAAAAAAAA"),
+        (["SSFA.A", "SS.AAA"], 16, {"ratio": Fraction(5)}, "SSSSSSSSASSASSSA"),
+        (["SSSA"], 32, {"ratio": Fraction(5), "zone": "paper"}, "ASSSASSSASSSASSSASSSASSSSSSSSSSS"),
+        (["MSMAMF"], 12, {}, "MMMMMMAAMMMM"),
+        (["AAAA"], 4, {}, "AAAA"),
+        (["FFA"], 3, {}, "FFA"),
+        (["FFA"], 512, {"ratio": Fraction(512)}, "F" * 341 + "A" + "F" * 170),
+    ],
+    ids=["same depth", "twice", "one gap", "seeds", "a ratio", "the paper's", "mgk", "only", "last", "deepest"],
+)
+def test_the_rule_of_a_search_is_carried_to_another_depth(
+    seeds: list[str], n_slots: int, options: dict[str, Any], string: str
+) -> None:
+    request = searched(len(seeds[0]))
+    layout = apply_rule(found(request, seeds), request, n_slots, **options)
+    assert layout.string == string
+    assert layout.attention == tuple(slot for slot, letter in enumerate(string) if letter == "A")
+    assert [request.space.candidate(label).letter for label in layout.labels] == list(string)
+
+
+def test_a_layout_says_what_it_rests_on_and_stays_not_confirmed() -> None:
+    request = searched(6, ratio_to_parent=0.9)
+    layout = apply_rule(found(request, ["SSFA.A", "SS.AAA"]), request, 12, ratio=Fraction(9, 2), zone="paper")
+    assert layout.verdict == "not confirmed"
+    assert layout.statement == (
+        "attention in slots 1, 8 of 12, sgu in the others (ratio 9/2 as asked for, in the first two thirds as in the "
+        "PAR paper); suggested by 1 search with 2 seeds at 6 slots, width 64, 128 tokens, python-docs, 1200 updates, "
+        "at most 0.9 of the parent's latency: not confirmed, and not measured at 12 slots"
+    )
+    own = apply_rule(found(request, ["AF...."]), request, 2).statement
+    assert own.startswith("attention in slot 1 of 2, ffn in the others; suggested by 1 search with 1 seed at ")
+
+
+@pytest.mark.parametrize(("budget", "text"), [({"ms": 2.5}, "at most 2.5 ms:"), ({}, "no latency budget:")])
+def test_a_layout_names_the_budget(budget: dict[str, float], text: str) -> None:
+    request = searched(4, **budget)
+    assert text in apply_rule(found(request, ["AFFF"]), request, 8).statement
+
+
+def test_labels_are_those_that_the_seeds_chose_most_often() -> None:
+    wide = {"label": "ffn-wide", "block": "ffn", "options": {"ratio": 8}}
+    eight = {"label": "attention-8", "block": "attention", "options": {}}
+    request = searched(4, "attention", eight, "ffn", wide, "identity")
+    labels = (("ffn-wide", "attention-8", "ffn-wide", "ffn"),) * 2
+    rule = describe([Architecture(each, request.space.candidates) for each in labels])
+    assert apply_rule(rule, request, 5).labels == ("ffn-wide", "attention-8", "ffn-wide", "ffn-wide", "ffn-wide")
+    undecided = describe([Architecture(each, request.space.candidates, (0, 2)) for each in labels])
+    assert apply_rule(undecided, request, 4).labels == ("ffn", "attention-8", "ffn", "ffn")
+
+
+def test_a_rule_stored_without_labels_takes_the_first_attention_and_ffn() -> None:
+    request = searched(4)
+    rule = dataclasses.replace(found(request, ["SASS"]), labels=(), undecided_slots=())
+    assert apply_rule(rule, request, 4).string == "FAFF"
+
+
+def test_a_stored_rule_of_a_newer_version_is_read_by_the_fields_known_here() -> None:
+    request = searched(4)
+    rule = found(request, ["FAFF"])
+    assert RuleStatement.from_json({**dataclasses.asdict(rule), "confirmed_by": ["x"]}).ratio == 4
+
+
+@pytest.mark.parametrize(
+    ("seeds", "undecided", "message"),
+    [
+        (["FFS.", "FFFF"], (), "no attention in any of 4 slots"),
+        (["AFAF", "AFFF"], ([0, 1, 2, 3], [0, 1, 2, 3]), "every slot of every seed is undecided"),
+        (["AFAF", "AFFF"], ([0, 1, 2], [0]), "attention stands in undecided slots only"),
+    ],
+    ids=["no attention", "all undecided", "attention undecided"],
+)
+def test_a_rule_without_a_placement_is_refused(seeds: list[str], undecided: Any, message: str) -> None:
+    request = searched(4)
+    with pytest.raises(InvalidInput, match=f"^the rule has no placement to apply: {message}$"):
+        apply_rule(found(request, seeds, undecided), request, 8)
+
+
+def test_a_rule_of_labels_that_its_search_does_not_have_is_refused() -> None:
+    rule = found(searched(4), ["AFSF"])
+    with pytest.raises(InvalidInput, match=r"^the rule names label 'sgu'; its search has attention, ffn$"):
+        apply_rule(rule, searched(4, "attention", "ffn"), 8)
+
+
+def test_a_layout_without_anything_to_put_beside_attention_is_refused() -> None:
+    rule = found(searched(4), ["A..A"])
+    with pytest.raises(
+        InvalidInput, match=r"^the layout needs a candidate of family 'ffn'; the search has attention, identity$"
+    ):
+        apply_rule(rule, searched(4, "attention", "identity"), 8)
+
+
+@pytest.mark.parametrize("n_slots", [0, -1, 513])
+def test_a_depth_that_no_search_has_is_refused(n_slots: int) -> None:
+    with pytest.raises(InvalidInput, match=rf"^n_slots is {n_slots}; it must be from 1 to 512$"):
+        apply_rule(found(searched(4), ["AFFF"]), searched(4), n_slots)
+
+
+def test_a_ratio_that_does_not_fit_names_the_zone_and_the_depth() -> None:
+    request = searched(4)
+    with pytest.raises(InvalidInput, match=r"^ratio 4 leaves no attention in 2 blocks; at most 2 is possible$"):
+        apply_rule(found(request, ["FAFF"]), request, 2)
+    with pytest.raises(
+        InvalidInput, match=r"^ratio 2 asks for 4 attention blocks; there is room for 2 in slots 3-4 of 8$"
+    ):
+        apply_rule(found(request, ["FAFF"]), request, 8, ratio=Fraction(2))

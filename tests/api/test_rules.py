@@ -1,0 +1,251 @@
+"""Rules by id and at another depth: REST, client and command line."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from api.client import Client, ClientError
+from db import rules
+from db.engine import transaction
+from db.models import searches as searches_table
+from nas.architecture import Architecture
+from nas.config import SearchRequest
+from nas.rules import describe
+from tests.api.running import TINY, Claimed, Running
+from tests.api.test_cli import Run, run, served
+
+__all__ = ["run", "served"]  # fixtures
+UNKNOWN = "0190a000-0000-7000-8000-000000000000"
+
+
+def keep(service: Running, claimed: Claimed, seeds: Sequence[str], undecided: tuple[int, ...] = ()) -> str:
+    """Store the rule of these seeds, as a runner does; returns its id."""
+    candidates = SearchRequest.model_validate(TINY).space.candidates
+    labels = {candidate.letter: candidate.label for candidate in candidates}
+    found = describe([Architecture(tuple(labels[x] for x in seed), candidates, undecided) for seed in seeds])
+    body = json.loads(json.dumps(dataclasses.asdict(found)))
+    with transaction(service.engine) as connection:
+        statement, verdict = found.statement, found.verdict
+        return rules.put(connection, claimed.lease, statement=statement, verdict=verdict, body=body).id
+
+
+@pytest.fixture
+def rule_id(service: Running, claimed: Claimed) -> str:
+    return keep(service, claimed, ["AF", "AF"])
+
+
+def apply(service: Running, rule_id: str, body: Any) -> Any:
+    answer = service.http.post(f"/api/v1/rules/{rule_id}/apply", json=body)
+    return answer.status_code, answer.json()
+
+
+def test_a_rule_is_read_by_its_id(service: Running, claimed: Claimed, rule_id: str) -> None:
+    answer = service.http.get(f"/api/v1/rules/{rule_id}")
+    assert answer.status_code == 200
+    assert answer.json() == service.http.get(f"/api/v1/searches/{claimed.id}/rules").json()["items"][0]
+    again = service.http.get(f"/api/v1/rules/{rule_id}", headers={"If-None-Match": answer.headers["ETag"]})
+    assert again.status_code == 304
+
+
+def test_a_rule_is_carried_to_another_depth_and_says_what_it_was_found_at(
+    service: Running, claimed: Claimed, rule_id: str
+) -> None:
+    status, layout = apply(service, rule_id, {"n_slots": 8})
+    assert status == 200
+    assert layout == {
+        "rule": rule_id,
+        "search": claimed.id,
+        "n_slots": 8,
+        "slots": ["attention"] * 4 + ["ffn"] * 4,
+        "string": "AAAAFFFF",
+        "attention": [0, 1, 2, 3],
+        "ratio": 2.0,
+        "zone": "found",
+        "spacing": "uniform",
+        "statement": "attention in slots 1-4 of 8, ffn in the others; suggested by 1 search with 2 seeds at 2 slots, "
+        "width 16, 16 tokens, python-docs, 20 updates, no latency budget: not confirmed, and not measured at 8 slots",
+        "verdict": "not confirmed",
+        "found_at": {
+            "n_slots": 2,
+            "d_model": 16,
+            "train_length": 16,
+            "dataset": "python-docs",
+            "dataset_fingerprint": None,
+            "n_steps": 20,
+            "budget": {"latency": None},
+            "n_searches": 1,
+            "n_seeds": 2,
+            "undecided": 0,
+        },
+    }
+
+
+def test_applying_a_rule_changes_nothing_and_answers_the_same_again(
+    service: Running, claimed: Claimed, rule_id: str
+) -> None:
+    path = f"/api/v1/rules/{rule_id}/apply"
+    before = service.http.get(f"/api/v1/searches/{claimed.id}").json()["last_event"]
+    first, second = (service.http.post(path, json={"n_slots": 32, "ratio": 4.1}) for _ in range(2))
+    assert first.content == second.content
+    assert first.headers["ETag"] == second.headers["ETag"]
+    assert first.json()["ratio"] == 4.1
+    assert service.http.get(f"/api/v1/searches/{claimed.id}").json()["last_event"] == before
+    assert len(service.http.get(f"/api/v1/searches/{claimed.id}/rules").json()["items"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "string"),
+    [
+        ({"ratio": 6}, "AFFFFAFFFFFF"),
+        ({"ratio": 4, "spacing": "stride"}, "AFAFAFFFFFFF"),
+        ({"ratio": 4, "zone": "paper"}, "AFFAFFFAFFFF"),
+    ],
+)
+def test_ratio_zone_and_spacing_may_be_chosen(
+    service: Running, rule_id: str, options: dict[str, Any], string: str
+) -> None:
+    assert apply(service, rule_id, {"n_slots": 12, **options})[1]["string"] == string
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer", "detail"),
+    [
+        ({}, "/n_slots", "required"),
+        ({"n_slots": 0}, "/n_slots", "1"),
+        ({"n_slots": 513}, "/n_slots", "512"),
+        ({"n_slots": "32x"}, "/n_slots", "integer"),
+        ({"n_slots": 32, "ratio": 0}, "/ratio", "greater than 0"),
+        ({"n_slots": 32, "ratio": 1e9}, "/ratio", "512"),
+        ({"n_slots": 32, "spacing": "wide"}, "/spacing", "'uniform' or 'stride'"),
+        ({"n_slots": 32, "zone": "end"}, "/zone", "'found' or 'paper'"),
+        ({"n_slots": 32, "depth": 3}, "/depth", ""),
+    ],
+    ids=["nothing", "no slot", "too deep", "no number", "no ratio", "far ratio", "spacing", "zone", "unknown"],
+)
+def test_a_body_out_of_range_is_refused_by_field(
+    service: Running, rule_id: str, body: Any, pointer: str, detail: str
+) -> None:
+    status, found = apply(service, rule_id, body)
+    assert (status, found["code"]) == (422, "invalid-request")
+    assert [each["pointer"] for each in found["errors"]] == [pointer]
+    assert detail in found["errors"][0]["detail"]
+
+
+@pytest.mark.parametrize(
+    ("seeds", "undecided", "detail"),
+    [
+        (["FF", "F."], (), "the rule has no placement to apply: no attention in any of 2 slots"),
+        (["AF"], (0, 1), "the rule has no placement to apply: every slot of every seed is undecided"),
+        (["AF"], (0,), "the rule has no placement to apply: attention stands in undecided slots only"),
+    ],
+    ids=["no attention", "undecided", "attention undecided"],
+)
+def test_a_rule_without_a_placement_is_one_line(
+    service: Running, claimed: Claimed, seeds: list[str], undecided: tuple[int, ...], detail: str
+) -> None:
+    status, found = apply(service, keep(service, claimed, seeds, undecided), {"n_slots": 8})
+    assert (status, found["code"], found["detail"]) == (422, "rule-not-applicable", detail)
+
+
+def test_a_ratio_that_does_not_fit_is_one_line(service: Running, rule_id: str) -> None:
+    status, found = apply(service, rule_id, {"n_slots": 1})
+    assert (status, found["code"]) == (422, "rule-not-applicable")
+    assert found["detail"] == "ratio 2 leaves no attention in 1 blocks; at most 1 is possible"
+
+
+def test_a_rule_of_blocks_that_are_not_installed_here_is_one_line(
+    service: Running, claimed: Claimed, rule_id: str
+) -> None:
+    request = SearchRequest.model_validate(TINY).model_dump(mode="json")
+    request["space"]["candidates"][1]["block"] = "plugged"
+    with transaction(service.engine) as connection:
+        connection.execute(searches_table.update().values(request=request))
+    status, found = apply(service, rule_id, {"n_slots": 8})
+    assert (status, found["code"]) == (422, "rule-not-applicable")
+    assert found["detail"].startswith("the rule's search cannot be read here: ")
+    assert "unknown candidate block 'plugged'" in found["detail"]
+
+
+def test_an_unknown_rule_is_404_and_a_malformed_id_422(service: Running) -> None:
+    for answer in (
+        service.http.get(f"/api/v1/rules/{UNKNOWN}"),
+        service.http.post(f"/api/v1/rules/{UNKNOWN}/apply", json={"n_slots": 8}),
+    ):
+        assert answer.status_code == 404
+        assert answer.json()["detail"] == f"no rule '{UNKNOWN}'"
+    assert service.http.get("/api/v1/rules/..%2Fsearches").status_code in (404, 422)
+    assert service.http.post("/api/v1/rules/x/apply", json={"n_slots": 8}).status_code == 422
+
+
+def test_the_client_reads_and_applies_rules(service: Running, rule_id: str) -> None:
+    with Client(service.url) as client:
+        assert client.rule(rule_id)["id"] == rule_id
+        assert client.apply_rule(rule_id, 4)["string"] == "AAFF"
+        assert client.apply_rule(rule_id, 4, ratio=4)["string"] == "AFFF"
+        with pytest.raises(ClientError, match=r"^no rule '0190a000"):
+            client.rule(UNKNOWN)
+
+
+def test_applying_a_rule_loads_no_torch() -> None:
+    code = "import sys, api.routes.rules; print(*sorted({'torch', 'ray', 'scipy', 'alembic'} & set(sys.modules)))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == ""
+
+
+# -- the command line -------------------------------------------------------------------------------------------------
+
+
+def test_rule_prints_the_papers_layout_and_says_that_it_is_not_measured(run: Run) -> None:
+    done = run("rule", "--blocks", "32", "--ratio", "5")
+    assert done.status == 0
+    assert "AFFFAFFFAFFFAFFFAFFFAFFFFFFFFFFF" in done.out.splitlines()
+    assert "attention in 6 of 32 blocks, counted from 1: 1, 5, 9, 13, 17, 21" in done.out
+    assert "not measured on your data" in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "give --ratio, such as --ratio 5, or --from with the id of a rule that a search found"),
+        (("--ratio", "x"), "ratio is 'x'; it must be a number, such as 5 or 9/2"),
+        (("--ratio", "1/0"), "ratio is '1/0'; it must be a number, such as 5 or 9/2"),
+        (("--ratio", "5", "--spacing", "wide"), "spacing is 'wide'; it must be uniform or stride"),
+        (("--ratio", "5", "--zone", "end"), "zone is 'end'; it must be found or paper"),
+        (("--ratio", "5", "--zone", "found"), "--zone found needs --from with the id of a rule that a search found"),
+        (("--ratio", "99"), "ratio 99 leaves no attention in 32 blocks; at most 32 is possible"),
+    ],
+)
+def test_impossible_rules_are_one_line(run: Run, arguments: tuple[str, ...], message: str) -> None:
+    done = run("rule", "--blocks", "32", *arguments)
+    assert (done.status, done.err) == (2, f"blockwright: {message}\n")
+
+
+def test_rules_of_a_search_are_listed_and_printed_at_another_depth(served: Run, claimed: Claimed, rule_id: str) -> None:
+    listed = served("rules").out
+    assert listed.startswith(f"{rule_id}  1 search, 2 seeds: not confirmed; attention in slot 1 of 2 ")
+    assert served("rules", claimed.id).out == listed
+    strip, string, line = served("rule", "--from", rule_id, "--blocks", "4").out.splitlines()
+    assert strip.split() == ["A", "A", "F", "F"]
+    assert string == "AAFF"
+    assert line.startswith("attention in slots 1-2 of 4, ffn in the others; suggested by 1 search with 2 seeds at 2 ")
+    assert line.endswith(": not confirmed, and not measured at 4 slots")
+    options = ("--ratio", "9/2", "--zone", "paper", "--spacing", "stride")
+    assert "AFFFAFFFF" in served("rule", "--from", rule_id, "--blocks", "9", *options).out.splitlines()
+
+
+def test_rules_that_are_not_there_are_one_line(served: Run, claimed: Claimed) -> None:
+    text = f"search {claimed.id} has no rule yet; it comes when architectures are derived\n"
+    assert served("rules") == (0, text, "")
+    done = served("rule", "--blocks", "4", "--from", UNKNOWN)
+    assert (done.status, done.err) == (2, f"blockwright: no rule '{UNKNOWN}'\n")
+    done = served("rule", "--blocks", "4", "--from", "../x")
+    assert (done.status, done.err) == (2, "blockwright: '../x' is no id of a rule; `blockwright rules` shows them\n")
+    done = served("rule", "--blocks", "0", "--from", UNKNOWN)
+    assert (done.status, done.err) == (2, "blockwright: /n_slots: input should be greater than or equal to 1, got 0\n")
