@@ -7,14 +7,17 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI
+from fastapi.concurrency import run_in_threadpool
 from starlette.types import ASGIApp
 
-from api import errors
+from api import errors, page
 from api.document import corrected
 from api.follow import Follower
 from api.gate import Gate
-from api.routes import architectures, artifacts, catalog, events, health, rules, searches, tables
+from api.linger import Linger
+from api.routes import architectures, artifacts, catalog, datasets, events, health, rules, searches, session, tables
 from api.settings import Settings
+from api.slots import Slots
 from api.version import installed
 from db.engine import make_engine, reading
 from db.events import last_numbers
@@ -24,7 +27,7 @@ class Service(FastAPI):
     """FastAPI behind the gate: outside of its own middleware, so that no answer can get around it."""
 
     def build_middleware_stack(self) -> ASGIApp:
-        return Gate(super().build_middleware_stack(), self.state.settings)
+        return Linger(Gate(super().build_middleware_stack(), self.state.settings))
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
@@ -48,6 +51,7 @@ def create_app(settings: Settings) -> Service:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        await run_in_threadpool(datasets.clean_up, engine, settings.data_dir)
         yield
         follower.close()
         follower.join()
@@ -70,7 +74,9 @@ def create_app(settings: Settings) -> Service:
     app.state.settings = settings
     app.state.engine = engine
     app.state.follower = follower
+    app.state.uploads = Slots(settings.max_uploads)
     errors.install(app)
-    for part in (searches, events, architectures, artifacts, tables, rules, catalog, health):
+    for part in (searches, events, architectures, artifacts, tables, rules, catalog, datasets, health, session):
         app.include_router(part.router)
+    page.install(app)
     return app

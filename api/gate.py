@@ -1,4 +1,5 @@
-"""What every request passes before any route: size, Host, Origin, token. Pure ASGI, outside of everything else.
+"""What every request passes before any route: size, Host, Origin, token or session. Pure ASGI, outside
+of everything else.
 
 No route can be left out by mistake, and a refusal costs no database. The Host check holds without a token too: a web
 page that makes its own name point at 127.0.0.1 (DNS rebinding) sends that name as Host.
@@ -7,16 +8,21 @@ page that makes its own name point at 127.0.0.1 (DNS rebinding) sends that name 
 from __future__ import annotations
 
 import hmac
+import time
 import uuid
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from api import page, session
 from api.errors import ApiError, problem
 from api.settings import Settings, is_loopback
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})  # probes carry no token; they tell nothing but up or down
+SIGN_IN = ("POST", "/api/v1/session")  # takes the token in its body
+UPLOAD = ("POST", "/api/v1/datasets")  # streamed to disk; the route has a limit of its own
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -38,6 +44,7 @@ class Gate:
             await self.app(scope, receive, send)
             return
         request_id = scope["blockwright.request_id"] = uuid.uuid4().hex
+        is_page = page.is_page(scope["method"], scope["path"])
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -45,6 +52,8 @@ class Gate:
                 headers["X-Request-Id"] = request_id
                 headers["X-Content-Type-Options"] = "nosniff"
                 headers["Referrer-Policy"] = "no-referrer"
+                if is_page:
+                    page.add_headers(scope["path"], headers)
                 headers.setdefault("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
                 headers.setdefault("Cache-Control", "no-cache")
             await send(message)
@@ -66,16 +75,30 @@ class Gate:
             raise ApiError(421, "foreign-host", f"this is not {name[:60]!r}; call it by its own address")
         if method not in SAFE_METHODS:
             _check_origin(headers, host)
-        if self.token is not None and path not in OPEN_PATHS:
-            scheme, _, given = headers.get("authorization", "").partition(" ")
-            # Compared in constant time, and always: how long it takes tells nothing about the token.
-            right = hmac.compare_digest(given.strip().encode(errors="replace"), self.token)
-            if scheme.lower() != "bearer" or not right:
-                detail = "this server needs its token: send it as Authorization: Bearer ..."
-                raise ApiError(401, "unauthorized", detail, {"WWW-Authenticate": "Bearer"})
+        open_ = path in OPEN_PATHS or (method, path) == SIGN_IN or page.is_page(method, path)
+        if self.token is not None and not open_:
+            self._check_token(self.token, method, headers)
         length = headers.get("content-length", "0")
-        if not length.isdecimal() or int(length[:20]) > self.max_body_size:
+        too_long = not length.isdecimal() or int(length[:20]) > self.max_body_size
+        if too_long and (method, path) != UPLOAD:
             raise ApiError(413, "body-too-large", f"the body has {length[:20]} bytes; at most {self.max_body_size}")
+
+    def _check_token(self, token: bytes, method: str, headers: Headers) -> None:
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        # Compared in constant time, and always: how long it takes tells nothing about the token.
+        right = hmac.compare_digest(given.strip().encode(errors="replace"), token)
+        if scheme.lower() == "bearer" and right:
+            return
+        cookie = cookie_parser(headers.get("cookie", "")).get(session.COOKIE, "")
+        if scheme or not session.holds(token, cookie, time.time()):
+            detail = "this server needs its token: send it as Authorization: Bearer ..."
+            raise ApiError(401, "unauthorized", detail, {"WWW-Authenticate": "Bearer"})
+        # A cookie comes along whoever asks, so a change must say that our own page asks: browsers always do.
+        # (`_check_origin` has refused another site's Origin; Sec-Fetch-Site is not sent over plain http to a name.)
+        if method not in SAFE_METHODS and "origin" not in headers:
+            raise ApiError(
+                403, "foreign-origin", "a change in a session needs an Origin header; a program sends the token"
+            )
 
 
 def _host_name(host: str) -> str | None:
