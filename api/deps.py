@@ -12,6 +12,7 @@ from sqlalchemy import Engine
 
 from api.follow import Follower
 from api.settings import Settings
+from api.slots import Slots
 from db import ids
 
 SearchId = Annotated[str, Path(pattern=ids.PATTERN, description="id of the search")]
@@ -19,6 +20,8 @@ ArtifactId = Annotated[str, Path(pattern=ids.PATTERN, description="id of the art
 ArchitectureId = Annotated[str, Path(pattern=ids.PATTERN, description="id of the architecture")]
 RuleId = Annotated[str, Path(pattern=ids.PATTERN, description="id of the rule")]
 TableId = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$", description="id of the table: hash of its content")]
+DATASET_NAME = r"^[a-z0-9][a-z0-9_.-]{0,63}$"
+DatasetName = Annotated[str, Path(pattern=DATASET_NAME, description="name of the text")]
 BIGGEST = 2**63 - 1  # what a column holds; beyond it the driver fails
 Cursor = Annotated[str | None, Query(max_length=400, description="`next` of the page before")]
 
@@ -38,12 +41,18 @@ def _follower(request: Request) -> Follower:
     return follower
 
 
+def _uploads(request: Request) -> Slots:
+    uploads: Slots = request.app.state.uploads
+    return uploads
+
+
 def _data_dir(request: Request) -> FilePath:
     return _settings(request).data_dir
 
 
 Database = Annotated[Engine, Depends(_engine)]
 Streams = Annotated[Follower, Depends(_follower)]
+Uploads = Annotated[Slots, Depends(_uploads)]
 AppSettings = Annotated[Settings, Depends(_settings)]
 DataDir = Annotated[FilePath, Depends(_data_dir)]
 

@@ -54,7 +54,10 @@ class Settings(Access):
     allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="names by which clients may call, besides loopback's; separated by commas"
     )
-    max_body_size: int = Field(2 * 1024 * 1024, ge=1024, description="bytes of a request body")
+    max_body_size: int = Field(2 * 1024 * 1024, ge=1024, description="bytes of a request body, but for uploaded texts")
+    max_dataset_bytes: int = Field(256 * 1024 * 1024, ge=1, description="bytes of an uploaded text")
+    max_uploads: int = Field(4, ge=1, description="texts that are uploaded at once")
+    upload_patience_s: float = Field(60, gt=0, description="seconds in which the next 256 KiB of a text must arrive")
     max_streams: int = Field(256, ge=1, description="event streams at once")
 
     @field_validator("allowed_hosts", mode="before")

@@ -14,6 +14,7 @@ from api.leading import leading
 from db import paging
 from db.architectures import StoredArchitecture
 from db.artifacts import Artifact
+from db.datasets import Dataset
 from db.events import Event
 from db.latency_tables import StoredTable
 from db.reports import Matrices, Report
@@ -21,6 +22,7 @@ from db.rules import StoredRule
 from db.searches import Search
 from db.standings import Standing
 from db.trials import Trial
+from nas import catalog
 
 Row = TypeVar("Row")
 
@@ -166,6 +168,19 @@ def rule(row: StoredRule) -> schemas.Rule:
 def artifact(row: Artifact) -> schemas.Artifact:
     return schemas.Artifact(
         id=row.id, kind=row.kind, name=row.name, media_type=row.media_type, sha256=row.sha256, n_bytes=row.n_bytes
+    )
+
+
+def dataset(name: str, row: Dataset | None, *, n_uses: int) -> schemas.Dataset:
+    """Without a row it is a built-in text that nobody has used yet."""
+    return schemas.Dataset(
+        name=name,
+        description=catalog.DATASETS.get(name, "uploaded text"),
+        built_in=name in catalog.DATASETS,
+        fingerprint=row.fingerprint if row else None,
+        n_bytes=row.n_bytes if row else None,
+        created_at=moment(row.created_at) if row else None,
+        n_uses=n_uses,
     )
 
 

@@ -1,18 +1,25 @@
-"""Data sets by name and fingerprint. A name's newest row is what a new request gets; older ones keep their meaning."""
+"""Data sets by name and fingerprint.
+
+An uploaded text is one row: its name means these bytes until it is removed. A built-in corpus, which has no path, may
+have several, one for each Python that has read it; its newest is what a new request gets.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, Row, delete, func, select, text
 
 from db import clock
 from db.engine import insert_into
-from db.errors import NotFound
+from db.errors import DatasetInUse, NameTaken, NotFound
 from db.files import relative
-from db.models import datasets
+from db.models import datasets, searches
+
+IN_USE = ("queued", "running")  # states of searches that still need the text
 
 
 @dataclass(frozen=True)
@@ -24,6 +31,14 @@ class Dataset:
     n_bytes: int
     path: str | None
     created_at: datetime
+
+
+@dataclass(frozen=True)
+class Added:
+    """`is_new` is False when the name stood for the same text before."""
+
+    dataset: Dataset
+    is_new: bool
 
 
 def register(connection: Connection, *, name: str, fingerprint: str, n_bytes: int, path: str | None = None) -> Dataset:
@@ -46,19 +61,109 @@ def register(connection: Connection, *, name: str, fingerprint: str, n_bytes: in
     return get(connection, name, fingerprint)
 
 
+def add(
+    connection: Connection,
+    *,
+    name: str,
+    fingerprint: str,
+    n_bytes: int,
+    path: str,
+    put_in_place: Callable[[], None] = lambda: None,
+) -> Added:
+    """Make an uploaded text known under a name that no other text has.
+
+    Args:
+        put_in_place: brings the file to its path; called while nobody else adds or removes, so that a file that
+            several names share is never removed under a name that is just being added.
+
+    Raises:
+        NameTaken: the name stands for another text.
+        ValueError: path is absolute or leaves the data folder.
+    """
+    _alone(connection)
+    taken = connection.execute(select(datasets).where(datasets.c.name == name)).first()
+    if taken is not None and taken.fingerprint != fingerprint:
+        raise NameTaken(
+            f"dataset {name!r} is another text (sha256 {taken.fingerprint[:12]}); take another name, or remove it first"
+        )
+    put_in_place()  # of a text that is known as well: a file that was lost is there again
+    if taken is None:
+        register(connection, name=name, fingerprint=fingerprint, n_bytes=n_bytes, path=path)
+    return Added(get(connection, name, fingerprint), taken is None)
+
+
+def remove(connection: Connection, name: str) -> Dataset:
+    """Forget an uploaded text; its file goes once nothing else holds it (`unused`).
+
+    Raises:
+        NotFound: no uploaded text has the name.
+        DatasetInUse: a queued or running search names it.
+    """
+    _alone(connection)
+    # Locked against `for_use`: a search is submitted before this and counts, or after it and finds no text.
+    uploaded = (datasets.c.name == name, datasets.c.path.is_not(None))
+    row = connection.execute(select(datasets).where(*uploaded).with_for_update()).first()
+    if row is None:
+        raise NotFound(f"no data set {name!r}")
+    users = in_use_by(connection, name)
+    if users:
+        raise DatasetInUse(
+            f"dataset {name!r} is in use by {len(users)} queued or running search{'es' if len(users) > 1 else ''}, "
+            f"such as {users[0]}; cancel them or wait for their end"
+        )
+    connection.execute(delete(datasets).where(datasets.c.name == name))
+    return _dataset(row)
+
+
+def unused(connection: Connection, fingerprint: str) -> bool:
+    """Whether no uploaded text has these bytes; nobody adds one until the transaction ends, so its file may go."""
+    _alone(connection)
+    held = select(datasets.c.name).where(datasets.c.fingerprint == fingerprint, datasets.c.path.is_not(None)).limit(1)
+    return connection.scalar(held) is None
+
+
+def _alone(connection: Connection) -> None:
+    """One at a time among those who add and remove; who reads is not kept waiting. On SQLite writers are alone."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("LOCK TABLE datasets IN SHARE ROW EXCLUSIVE MODE"))
+
+
 def get(connection: Connection, name: str, fingerprint: str | None = None) -> Dataset:
     """The newest of this name, or the one with this fingerprint.
 
     Raises:
         NotFound: there is none.
     """
+    return _get(connection, name, fingerprint, for_use=False)
+
+
+def for_use(connection: Connection, name: str, fingerprint: str | None = None) -> Dataset:
+    """As `get`, and it is not removed before the transaction ends: for one that queues a search which names it."""
+    return _get(connection, name, fingerprint, for_use=True)
+
+
+def _get(connection: Connection, name: str, fingerprint: str | None, *, for_use: bool) -> Dataset:
     statement = select(datasets).where(datasets.c.name == name).order_by(datasets.c.created_at.desc()).limit(1)
     if fingerprint is not None:
         statement = statement.where(datasets.c.fingerprint == fingerprint)
+    if for_use:
+        statement = statement.with_for_update(read=True)  # FOR SHARE; left out on SQLite
     row = connection.execute(statement).one_or_none()
     if row is None:
         raise NotFound(f"no data set {name!r}" + (f" with fingerprint {fingerprint}" if fingerprint else ""))
     return _dataset(row)
+
+
+def in_use_by(connection: Connection, name: str) -> tuple[str, ...]:
+    """Ids of the queued and running searches that name it, oldest first."""
+    statement = select(searches.c.id).where(searches.c.dataset == name, searches.c.state.in_(IN_USE))
+    return tuple(connection.scalars(statement.order_by(searches.c.id)))
+
+
+def uses(connection: Connection) -> Mapping[str, int]:
+    """How many queued and running searches name each data set; those that none names are left out."""
+    statement = select(searches.c.dataset, func.count()).where(searches.c.state.in_(IN_USE))
+    return {row[0]: row[1] for row in connection.execute(statement.group_by(searches.c.dataset))}
 
 
 def _dataset(row: Row[Any]) -> Dataset:

@@ -19,6 +19,18 @@ class WrongState(DatabaseError):
     code = "wrong-state"
 
 
+class NameTaken(WrongState):
+    """A data set's name that stands for another text."""
+
+    code = "name-taken"
+
+
+class DatasetInUse(WrongState):
+    """A data set that a queued or running search names."""
+
+    code = "dataset-in-use"
+
+
 class LeaseLost(DatabaseError):
     """The search belongs to somebody else now: the runner that sees this stops at once and writes nothing more."""
 

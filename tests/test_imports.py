@@ -14,7 +14,9 @@ from nas import catalog
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("nas", "db", "workers", "api")
-TORCH_FREE = ("config", "options", "catalog", "architecture", "cost", "derive", "rules", "placement", "errors", "steps")
+TORCH_FREE = (
+    "config", "options", "catalog", "architecture", "cost", "derive", "rules", "placement", "errors", "steps", "text",
+)  # fmt: skip
 
 
 def sources(package: str) -> list[Path]:

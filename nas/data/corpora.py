@@ -14,6 +14,7 @@ from pathlib import Path
 
 from nas.catalog import DATASETS
 from nas.errors import DataError, InvalidInput
+from nas.text import check_text
 
 STDLIB_LIMIT_BYTES = 16_000_000
 
@@ -52,23 +53,6 @@ def read_corpus(name: str, files: Mapping[str, Path] | None = None) -> bytes:
         raise InvalidInput(f"unknown dataset {name!r}; known: {', '.join(sorted([*DATASETS, *files]))}")
     check_text(corpus)
     return corpus
-
-
-def check_text(corpus: bytes) -> None:
-    """Refuse what is not text.
-
-    Raises:
-        DataError: the corpus is empty, holds NUL bytes, or is not valid UTF-8.
-    """
-    if not corpus.strip():
-        raise DataError("the text is empty; give at least a few thousand bytes of UTF-8 text")
-    nul = corpus.find(b"\0")
-    if nul >= 0:
-        raise DataError(f"the file is binary: NUL byte at offset {nul}; give UTF-8 text")
-    try:
-        corpus.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise DataError(f"the file is not UTF-8 text: invalid byte at offset {error.start}") from None
 
 
 def fingerprint(corpus: bytes) -> str:

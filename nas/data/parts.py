@@ -13,11 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
-from nas.data.corpora import check_text
-from nas.errors import DataError
+from nas.text import ENDS_PERCENT, check_length, check_text
 
 VOCAB_SIZE = 256
-_ENDS_PERCENT = (72, 90, 95)  # weights 72, alpha 18, validation 5, test 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,15 +41,9 @@ def split(corpus: bytes, train_length: int, batch_size: int) -> Parts:
         DataError: the text is empty, binary, not UTF-8, or too short for a batch.
     """
     check_text(corpus)
-    batch = batch_size * train_length + 1
-    needed = max(-(-batch * 100 // 18), -(-(2 * train_length + 1) * 100 // 5))
-    if len(corpus) < needed:
-        raise DataError(
-            f"the text has {len(corpus)} bytes; batches of {batch_size} windows of {train_length} tokens "
-            f"need at least {needed}"
-        )
+    check_length(len(corpus), train_length, batch_size)
     tokens = np.frombuffer(corpus, dtype=np.uint8).copy()  # owned and writable, as torch wants it
-    return Parts(*np.split(tokens, [len(tokens) * percent // 100 for percent in _ENDS_PERCENT]))
+    return Parts(*np.split(tokens, [len(tokens) * percent // 100 for percent in ENDS_PERCENT]))
 
 
 def sample_windows(part: NDArray[np.uint8], n: int, length: int, generator: Generator) -> Tensor:

@@ -7,8 +7,9 @@ import pytest
 
 from nas.catalog import DATASETS
 from nas.data import corpora
-from nas.data.corpora import check_text, fingerprint, read_corpus
+from nas.data.corpora import fingerprint, read_corpus
 from nas.errors import DataError, InvalidInput
+from nas.text import check_text
 
 
 @pytest.fixture

@@ -1,0 +1,201 @@
+"""Texts to train on: upload, list, look, remove. An upload is checked and hashed while it is read, never held whole."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.requests import ClientDisconnect
+
+from api import regular, schemas, views
+from api.deps import DATASET_NAME, AppSettings, Database, DataDir, DatasetName, Uploads, tagged
+from api.errors import ApiError
+from api.upload import Received, Upload, remove_left_over_parts, stored_at, stored_texts, too_large
+from db import datasets
+from db.engine import reading, transaction
+from db.errors import NameTaken, NotFound
+from nas import catalog
+
+router = APIRouter(prefix="/api/v1/datasets", tags=["datasets"])
+log = logging.getLogger("blockwright.api")
+
+MEDIA_TYPES = ("text/plain", "application/octet-stream")
+EXCERPT = 1000  # characters
+BLOCK = 256 * 1024
+_TEXT = {"schema": {"type": "string", "format": "binary"}}
+
+
+@router.post(
+    "",
+    status_code=201,
+    response_model=schemas.Dataset,
+    max_body_size=2**62,  # in place of the service's: `max_dataset_bytes` holds here, at once and while it is read
+    responses={200: {"model": schemas.Dataset, "description": "the name stands for this very text already"}},
+    openapi_extra={"requestBody": {"required": True, "content": dict.fromkeys(MEDIA_TYPES, _TEXT)}},
+)
+async def add_dataset(
+    name: Annotated[str, Query(pattern=DATASET_NAME, description="what requests will call it")],
+    request: Request,
+    engine: Database,
+    settings: AppSettings,
+    uploads: Uploads,
+) -> Response:
+    """Upload a text: UTF-8, as the body itself, with a length or in chunks. A name means one text until removed."""
+    _check_media_type(request)
+    declared = _declared_length(request)
+    if declared is not None and declared > settings.max_dataset_bytes:
+        raise too_large(settings.max_dataset_bytes, declared)
+    if name in catalog.DATASETS:
+        raise NameTaken(f"dataset {name!r} is built in; take another name")
+    with uploads.one():
+        if declared is not None:
+            await run_in_threadpool(_refuse_another_length, engine, name, declared)
+        upload = await run_in_threadpool(Upload, settings.data_dir, settings.max_dataset_bytes)
+        try:
+            async for block in _blocks(request, settings.upload_patience_s):
+                await run_in_threadpool(upload.write, block)
+            received = await run_in_threadpool(upload.finish)
+            added = await run_in_threadpool(_keep, engine, settings.data_dir, name, upload, received)
+        finally:
+            upload.discard()
+    answer = tagged(request, views.dataset(name, added.dataset, n_uses=0))
+    answer.status_code = 201 if added.is_new else 200
+    answer.headers["Location"] = f"/api/v1/datasets/{name}"
+    return answer
+
+
+def _check_media_type(request: Request) -> None:
+    media_type, _, parameters = request.headers.get("content-type", MEDIA_TYPES[0]).lower().partition(";")
+    if media_type.strip() not in MEDIA_TYPES:
+        detail = f"the body must be {' or '.join(MEDIA_TYPES)}, not {media_type.strip()[:60] or 'nothing'}"
+        raise ApiError(415, "unsupported-media-type", detail)
+    charset = parameters.partition("charset=")[2].partition(";")[0].strip(' "')
+    if charset not in ("", "utf-8", "utf8", "us-ascii"):
+        raise ApiError(415, "unsupported-media-type", f"the text must be UTF-8, not {charset[:60]}")
+    encoding = request.headers.get("content-encoding", "identity")
+    if encoding.lower() != "identity":
+        raise ApiError(415, "unsupported-media-type", f"the text must be sent as it is, not {encoding[:60]}")
+
+
+def _declared_length(request: Request) -> int | None:
+    """Content-Length, which the server has checked to be a number; None for a body in chunks."""
+    length = request.headers.get("content-length")
+    return int(length) if length is not None and "transfer-encoding" not in request.headers else None
+
+
+def _refuse_another_length(engine: Engine, name: str, n_bytes: int) -> None:
+    """Said before gigabytes are sent: a text of another length is another text."""
+    with reading(engine) as connection:
+        try:
+            taken = datasets.get(connection, name)
+        except NotFound:
+            return
+    if taken.n_bytes != n_bytes:
+        raise NameTaken(f"dataset {name!r} is another text, of {taken.n_bytes} bytes; take another name")
+
+
+async def _blocks(request: Request, patience_s: float) -> AsyncIterator[bytes]:
+    """The body in blocks; only the last one is shorter than BLOCK."""
+    chunks = request.stream()
+    n_bytes, block, more = 0, bytearray(), True
+    while more:
+        try:
+            async with asyncio.timeout(patience_s):
+                while more and len(block) < BLOCK:
+                    chunk = await anext(chunks, None)
+                    more = chunk is not None
+                    block += chunk or b""
+        except TimeoutError:
+            detail = f"less than {BLOCK} bytes came in {patience_s:g} s, after {n_bytes} bytes; send the text again"
+            raise ApiError(408, "upload-incomplete", detail) from None
+        except ClientDisconnect:
+            detail = f"the connection broke off after {n_bytes + len(block)} bytes; send the text again"
+            raise ApiError(400, "upload-incomplete", detail) from None
+        n_bytes += len(block)
+        yield bytes(block)
+        block.clear()
+
+
+def _keep(engine: Engine, data_dir: Path, name: str, upload: Upload, received: Received) -> datasets.Added:
+    """The row and the file, both or neither: a file without a row is removed, here or at the next start."""
+    try:
+        with transaction(engine) as connection:
+            return datasets.add(
+                connection,
+                name=name,
+                fingerprint=received.fingerprint,
+                n_bytes=received.n_bytes,
+                path=received.path,
+                put_in_place=lambda: upload.put_in_place(received),
+            )
+    except (SQLAlchemyError, ApiError):
+        clean_up(engine, data_dir)
+        raise
+
+
+@router.get("", response_model=schemas.Page[schemas.Dataset])
+def list_datasets(request: Request, engine: Database) -> Response:
+    """Built-in texts, then uploaded ones by name."""
+    with reading(engine) as connection:
+        stored = {row.name: row for row in datasets.list(connection)}
+        uses = datasets.uses(connection)
+    names = [*catalog.DATASETS, *(name for name in stored if name not in catalog.DATASETS)]
+    items = [views.dataset(name, stored.get(name), n_uses=uses.get(name, 0)) for name in names]
+    return tagged(request, schemas.Page[schemas.Dataset](items=items))
+
+
+@router.get("/{name}", response_model=schemas.DatasetDetail)
+def get_dataset(name: DatasetName, request: Request, engine: Database, data_dir: DataDir) -> Response:
+    """One text: its beginning, and the searches that need it."""
+    with reading(engine) as connection:
+        try:
+            row = datasets.get(connection, name)
+        except NotFound:
+            if name not in catalog.DATASETS:
+                raise
+            row = None  # built in, and not used yet
+        users = datasets.in_use_by(connection, name)
+    excerpt = None
+    if row is not None and row.path is not None:
+        start = regular.first_bytes(data_dir / row.path, 4 * EXCERPT)
+        excerpt = None if start is None else start.decode(errors="ignore")[:EXCERPT]
+    seen = views.dataset(name, row, n_uses=len(users))
+    return tagged(request, schemas.DatasetDetail(**seen.model_dump(), excerpt=excerpt, in_use_by=list(users)))
+
+
+@router.delete("/{name}", status_code=204, response_model=None)
+def remove_dataset(name: DatasetName, engine: Database, data_dir: DataDir) -> Response:
+    """Remove an uploaded text that no queued or running search names. Finished searches keep what they have read."""
+    if name in catalog.DATASETS:
+        raise ApiError(409, "built-in", f"dataset {name!r} is built in; it cannot be removed")
+    with transaction(engine) as connection:
+        removed = datasets.remove(connection, name)
+    _remove_unused(engine, data_dir, removed.fingerprint)
+    return Response(status_code=204)
+
+
+def clean_up(engine: Engine, data_dir: Path) -> None:
+    """Remove what a killed api has left: parts of uploads, and texts whose row was never written or is gone."""
+    remove_left_over_parts(data_dir)
+    found = stored_texts(data_dir)
+    try:
+        with reading(engine) as connection:
+            known = {row.fingerprint for row in datasets.list(connection)} if found else set()
+        for fingerprint in found:
+            if fingerprint not in known:
+                _remove_unused(engine, data_dir, fingerprint)
+    except SQLAlchemyError as error:  # away or not migrated, as /readyz says; the next start does it
+        log.warning("texts without a row are kept for now: %s", str(error).splitlines()[0])
+
+
+def _remove_unused(engine: Engine, data_dir: Path, fingerprint: str) -> None:
+    with transaction(engine) as connection:
+        if datasets.unused(connection, fingerprint):
+            (data_dir / stored_at(fingerprint)).unlink(missing_ok=True)

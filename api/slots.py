@@ -1,0 +1,28 @@
+"""How many may do something at once: counted in the event loop, so that no lock is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from api.errors import ApiError
+
+
+class Slots:
+    """`n` uploads at once, and no more."""
+
+    def __init__(self, n: int) -> None:
+        self._n = n
+        self._taken = 0
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        """Raises: ApiError: too-many-uploads."""
+        if self._taken >= self._n:
+            detail = f"{self._n} texts are being uploaded, the most that are allowed at once; try again later"
+            raise ApiError(503, "too-many-uploads", detail, {"Retry-After": "5"})
+        self._taken += 1
+        try:
+            yield
+        finally:
+            self._taken -= 1
