@@ -36,7 +36,9 @@ def write(path: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None
             os.fsync(file.fileno())
         part.replace(path)
     except (OSError, SafetensorError) as error:
-        raise SearchFailed(f"cannot save a checkpoint in {path.parent}: {error}") from error
+        raise SearchFailed(
+            f"cannot save a checkpoint in {path.parent}: {error}; make room there, or put it right, and resume the search"
+        ) from error
     finally:
         part.unlink(missing_ok=True)
 

@@ -29,6 +29,7 @@ from db.lease import Lease, Runner
 from db.searches import Claim, Running
 from workers import cluster, processes
 from workers.cluster import ClusterError
+from workers.disk import explain
 from workers.lock import Locked, lock
 from workers.processes import ProcessId
 from workers.settings import Settings
@@ -69,6 +70,8 @@ def run(settings: Settings, *, parent: int | None = None) -> None:
                 dispatcher.look()
             except OperationalError as error:
                 _log("the database is out of reach", reason=str(error.orig))
+            except OSError as error:  # a full disk, mostly: what runs goes on, and the next look may do better
+                _log("cannot go on for now", reason=str(error))
             stop.wait(settings.poll_s)
         dispatcher.end()
 
@@ -110,6 +113,10 @@ class Dispatcher:
         for each in running:
             if self._is_dead(each.runner):
                 self._reclaim(each)
+            elif each.expires_in_s < 0:
+                # Before the statement that takes its search away: stopped in the middle of a write it holds the
+                # database's lock, for which that statement would wait for ever.
+                self._end_runner(each.runner)
             elif each.cancelling:
                 self._press(each)
         with transaction(self._engine) as connection:
@@ -124,19 +131,14 @@ class Dispatcher:
         """Stop every runner of this host in good order, and Ray if it is ours."""
         self._stopping_since.clear()
         here = {processes.identify(pid) for pid in self._children}
-        while True:
+        deadline = time.monotonic() + 2 * self._settings.stop_patience_s
+        while time.monotonic() < deadline:
             self._reap()
-            with reading(self._engine) as connection:
-                running = [each for each in searches.running(connection) if self._is_here(each.runner)]
-            if not running:
-                break
-            for each in running:
-                assert each.runner is not None
-                here.add(_process(each.runner))
-                if self._is_dead(each.runner):
-                    self._reclaim(each)
-                else:
-                    self._press(each)
+            try:
+                if not self._press_all(here):
+                    break
+            except OperationalError as error:  # then the next dispatcher takes their searches back
+                _log("the database is out of reach", reason=str(error.orig))
             time.sleep(0.2)
         # All have written their end by now; some are still taking leave of Ray.
         deadline = time.monotonic() + self._settings.stop_patience_s
@@ -151,6 +153,19 @@ class Dispatcher:
             if found is not None:
                 cluster.stop(found, self._settings.data_dir)
         _log("ended")
+
+    def _press_all(self, here: set[ProcessId]) -> bool:
+        """Ask every runner of this host to stop, and add it to `here`; whether there is one."""
+        with reading(self._engine) as connection:
+            running = [each for each in searches.running(connection) if self._is_here(each.runner)]
+        for each in running:
+            assert each.runner is not None
+            here.add(_process(each.runner))
+            if self._is_dead(each.runner):
+                self._reclaim(each)
+            else:
+                self._press(each)
+        return bool(running)
 
     # -- runners that end ---------------------------------------------------------------------------------------------
 
@@ -216,8 +231,10 @@ class Dispatcher:
         environment = {}
         try:
             environment = self._ray_environment()  # before claiming: a start of Ray takes longer than a lease
-        except (ClusterError, OSError) as error:
+        except ClusterError as error:
             problem = str(error)
+        except OSError as error:
+            problem = f"ray could not be started: {explain(error, self._settings.data_dir)}"
         with transaction(self._engine) as connection:
             claim = searches.claim_next(
                 connection,
@@ -233,9 +250,9 @@ class Dispatcher:
             try:
                 self._start(claim, environment)
             except OSError as error:  # no room on the disk, no process to be had: this search fails, not the dispatcher
-                problem = f"its runner could not be started: {error}"
+                problem = f"its runner could not be started: {explain(error, self._settings.data_dir)}"
         if problem is not None:
-            with transaction(self._engine) as connection:
+            with contextlib.suppress(LeaseLost), transaction(self._engine) as connection:
                 searches.finish(connection, claim.lease, "failed", reason=problem)
         return True
 

@@ -17,6 +17,7 @@ import torch
 from nas.config import Resources, SearchRequest
 from nas.cost import LatencyTable
 from nas.errors import BlockwrightError, InvalidInput, SearchFailed
+from workers.disk import explain
 from workers.folder import FolderStore, write_json
 from workers.lock import Locked, lock
 from workers.runner import run_search
@@ -63,7 +64,7 @@ def run_local(
     except Locked as error:
         raise InvalidInput(f"{folder} is in use by process {error.pid}; wait for it, or give another folder") from None
     except OSError as error:  # a folder that refuses, a full disk: what was kept stays, and the search can go on later
-        raise SearchFailed(f"cannot go on in {folder}: {error}") from error
+        raise SearchFailed(explain(error, folder, "run it again")) from error
 
 
 def _claim(folder: Path, request: SearchRequest) -> None:

@@ -7,6 +7,7 @@ monotonic clock: somebody else may then run the search.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import socket
@@ -17,7 +18,8 @@ import traceback
 from collections.abc import Callable
 from typing import Literal
 
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy import Engine
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from db import searches
 from db.engine import make_engine, reading, transaction
@@ -26,7 +28,12 @@ from db.lease import Lease, Runner
 from nas.errors import BlockwrightError
 from workers import cluster, processes
 from workers.cluster import ClusterError
+from workers.disk import explain
 from workers.settings import HEARTBEAT_TIMEOUT_S, Settings
+
+_RETRY_S = 0.5
+
+End = Literal["succeeded", "failed", "stopped"]
 
 
 class Heartbeat:
@@ -65,16 +72,22 @@ class Heartbeat:
             except LeaseLost:
                 end_self("the search belongs to another runner now")
             except SQLAlchemyError as error:
-                print(f"heartbeat: {error}", file=sys.stderr, flush=True)
+                _say(f"heartbeat: {error}")
             if self._ended.wait(max(0.0, min(self._settings.heartbeat_s, deadline - time.monotonic()))):
                 return
             if time.monotonic() >= deadline:
                 end_self("the database was out of reach until the end of the lease")
 
 
+def _say(line: str) -> None:
+    """Into runner.log, where there is room for it: a full disk must not end what could go on."""
+    with contextlib.suppress(OSError):
+        print(line, file=sys.stderr, flush=True)
+
+
 def end_self(reason: str) -> None:
     """End this process and its children at once; Ray frees what its trials hold when its driver is gone."""
-    print(f"stopping: {reason}", file=sys.stderr, flush=True)
+    _say(f"stopping: {reason}")
     if os.getsid(0) == os.getpid():
         os.killpg(0, signal.SIGKILL)
     os._exit(1)
@@ -122,7 +135,7 @@ def run(settings: Settings, lease: Lease) -> int:
     recorder = Recorder(
         engine, lease, settings.data_dir, search.attempt, stop, lambda: end_self("the search belongs to another runner")
     )
-    state: Literal["succeeded", "failed", "stopped"] = "succeeded"
+    state: End = "succeeded"
     reason = None
     try:
         assert settings.ray_address is not None
@@ -138,17 +151,34 @@ def run(settings: Settings, lease: Lease) -> int:
         end_self("the search belongs to another runner now")
     except (SQLAlchemyError, RayError):
         raise  # no fault of the search: the dispatcher starts it again, three times at most
+    except OSError as error:
+        state, reason = "failed", explain(error, recorder.folder)
     except Exception as error:  # noqa: BLE001 - the one place that marks a search as failed
-        traceback.print_exc()
+        _say(traceback.format_exc())
         state, reason = "failed", f"{type(error).__name__}: {' '.join(str(error).split())}"[:1000]
     recorder.close()
-    with transaction(engine) as connection:
-        if state == "stopped":
-            searches.requeue(connection, lease)  # or cancelled, where that was asked for
-        else:
-            searches.finish(connection, lease, state, reason=reason)
+    while not _written(engine, lease, state, reason):
+        time.sleep(_RETRY_S)  # until the lease is over, when the heartbeat ends this process
     heartbeat.close()
     return 0
+
+
+def _written(engine: Engine, lease: Lease, state: End, reason: str | None) -> bool:
+    """Write how the search ended; False while the database cannot be written, as on a full disk.
+
+    Raises:
+        LeaseLost: the search is somebody else's.
+    """
+    try:
+        with transaction(engine) as connection:
+            if state == "stopped":
+                searches.requeue(connection, lease)  # or cancelled, where that was asked for
+            else:
+                searches.finish(connection, lease, state, reason=reason)
+    except OperationalError as error:
+        _say(f"cannot write how the search ended: {error.orig}")
+        return False
+    return True
 
 
 if __name__ == "__main__":

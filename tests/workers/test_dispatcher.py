@@ -98,7 +98,7 @@ def test_a_search_whose_runner_cannot_be_started_fails_with_the_reason(tmp_path:
     looking.look()
     search = service.search(search_id)
     assert search.state == "failed"
-    assert str(search.reason).startswith("its runner could not be started: [Errno 20] Not a directory")
+    assert str(search.reason).startswith(f"its runner could not be started: cannot use {tmp_path}/searches")
     service.engine.dispose()
 
 

@@ -248,7 +248,8 @@ def test_a_folder_in_use_is_refused(files: dict[str, Path], tmp_path: Path) -> N
 def test_a_folder_that_cannot_be_written_is_told_in_one_line(files: dict[str, Path], tmp_path: Path) -> None:
     request = lively()
     (tmp_path / "file").write_text("no folder")
-    with pytest.raises(SearchFailed, match=r"^cannot go on in .*file/search: \[Errno 20\] Not a directory"):
+    told = r"^cannot use .*file/search: not a directory; put that right and run it again"
+    with pytest.raises(SearchFailed, match=told):
         run_local(request, tmp_path / "file" / "search", files, lambda kind, data: None, tiny.table(request.space))
 
 
