@@ -11,6 +11,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import hypothesis
 import pytest
 
+from tests.postgresql import Server
 from workers import cluster
 from workers.cluster import Cluster
 from workers.settings import Settings
@@ -42,3 +43,10 @@ def ray_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     started = cluster.start(settings)
     yield started
     cluster.stop(started, settings.data_dir)
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[Server]:
+    """The one PostgreSQL of the test session; a test takes a database of its own from it."""
+    with Server() as server:
+        yield server

@@ -1,4 +1,8 @@
-"""A fresh, migrated SQLite file for each test: migrated once, then copied."""
+"""A fresh, migrated database for each test, on both engines: migrated once, then copied.
+
+Each test that takes `url`, `engine` or `empty_url` runs on SQLite and on PostgreSQL; `only` of `tests.db.engines`
+limits it.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ from sqlalchemy import Engine
 
 from db import migrate
 from db.engine import make_engine
+from tests.postgresql import Server
 
 
 @pytest.fixture(scope="session")
@@ -20,10 +25,33 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(params=["sqlite", "postgresql"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """Which engine the test runs on."""
+    found: str = request.param
+    return found
+
+
 @pytest.fixture
-def url(migrated: Path, tmp_path: Path) -> str:
-    shutil.copy(migrated, tmp_path / "blockwright.db")
-    return f"sqlite:///{tmp_path / 'blockwright.db'}"
+def url(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if kind == "sqlite":
+        shutil.copy(request.getfixturevalue("migrated"), tmp_path / "blockwright.db")
+        yield f"sqlite:///{tmp_path / 'blockwright.db'}"
+        return
+    server: Server = request.getfixturevalue("postgresql")
+    with server.database() as found:
+        yield found
+
+
+@pytest.fixture
+def empty_url(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A database that was never migrated."""
+    if kind == "sqlite":
+        yield f"sqlite:///{tmp_path / 'empty.db'}"
+        return
+    server: Server = request.getfixturevalue("postgresql")
+    with server.database(migrated=False) as found:
+        yield found
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, func, select
 
-from db import reports, searches, trials
+from db import architectures, artifacts, checkpoints, datasets, latency_tables, reports, rules, searches, trials
 from db.engine import reading, transaction
-from db.lease import Lease
+from db.lease import Lease, Runner
 from db.models import metadata
 from nas.steps import StepRecord
 
@@ -83,3 +83,54 @@ def counts(engine: Engine) -> dict[str, int]:
             name: connection.scalar(select(func.count()).select_from(table)) or 0
             for name, table in metadata.tables.items()
         }
+
+
+def fill(engine: Engine) -> None:
+    """At least one row in every table, and something in every column."""
+    queued(engine, idempotency_key="key", request_hash="hash")
+    lease = claim(engine).lease
+    with transaction(engine) as connection:
+        searches.set_runner(connection, lease, Runner("here", 42, 1.5))
+        searches.set_stage(connection, lease, "searching")
+        latency_tables.put(connection, lease, table_id="table", key="k", body={"entries": {}})
+        searches.set_inputs(connection, lease, request={"name": "tiny"}, latency_table_id="table")
+        searched, retrained = trials.ensure(
+            connection,
+            lease,
+            [trials.NewTrial("search", 0, 0, 100, {"/lr": 0.5}), trials.NewTrial("retrain", 0, 0, 9, {})],
+        )
+        for each in (searched, retrained):
+            trials.start(connection, lease, each.id, attempt=1, device="cpu")
+        every = dict.fromkeys(("val_loss", "val_loss_soft", "val_loss_argmax", "expected_ms", "entropy"), 1.5)
+        checkpoints.acknowledge(
+            connection,
+            lease,
+            [report(searched.id, 0), report(searched.id, 10, **every)],
+            trial_id=searched.id,
+            step=10,
+            path="a/10.safetensors",
+            sha256="s",
+            attempt=1,
+        )
+        derived = architectures.put(
+            connection,
+            lease,
+            role="budget",
+            string="AF",
+            hash="h",
+            body={"slots": ["attention", "ffn"], "undecided": []},
+            trial_id=searched.id,
+            predicted_ms=1.5,
+        )
+        architectures.set_result(connection, lease, derived.id)
+        rules.put(connection, lease, statement="attention first", verdict="not confirmed", body={"n": 1})
+        artifacts.put(
+            connection, lease, kind="export", name="export.zip", path="searches/x/export.zip", sha256="s", n_bytes=1
+        )
+        datasets.register(connection, name="book", fingerprint="f", n_bytes=9, path="datasets/f.txt")
+        trials.finish(connection, lease, searched.id, "failed", reason="diverged", result={"val_loss": 1.5})
+        searches.set_result(connection, lease, {"quality": {"derived_bits_per_byte": 2.5}})
+        searches.finish(connection, lease, "failed", reason="the disk is full")
+    queued(engine)
+    claim(engine)
+    assert all(counts(engine).values())

@@ -1,42 +1,42 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import Engine, create_engine, text
+from alembic.script import ScriptDirectory
+from sqlalchemy import Engine, MetaData, create_engine, select, text
 
 from db import migrate, revision
 from db.engine import make_engine, reading, transaction
 from db.errors import WrongState
 from db.models import metadata
-from tests.db.rows import counts, queued
+from tests.db.engines import only
+from tests.db.rows import counts, fill, queued
+from tests.db.schemas import schema
 
 
-def schema(url: str) -> dict[str, set[str]]:
-    """The words of each table, index and view: constraints and columns may stand in another order."""
-    engine = make_engine(url)
-    with reading(engine) as connection:
-        rows = connection.execute(text("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")).all()
-    engine.dispose()
-    return {name: {line.strip(" ,") for line in sql.splitlines()} for name, sql in rows}
+def test_fresh_database_goes_to_head(empty_url: str) -> None:
+    assert migrate.upgrade(empty_url) == migrate.current(empty_url) == migrate.head() == revision.HEAD
 
 
-def test_fresh_database_goes_to_head(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/new/folder/blockwright.db"
-    assert migrate.upgrade(url) == migrate.current(url) == migrate.head() == revision.HEAD
+@only("sqlite", "the file's folder; a PostgreSQL is made by its owner")
+def test_the_folder_of_the_file_is_made(kind: str, tmp_path: Path) -> None:
+    assert migrate.upgrade(f"sqlite:///{tmp_path}/new/folder/blockwright.db") == revision.HEAD
 
 
 def test_head_is_known_without_alembic() -> None:
     assert migrate.head() == revision.HEAD
 
 
-def test_unmigrated_database_has_no_revision(tmp_path: Path) -> None:
-    assert migrate.current(f"sqlite:///{tmp_path}/empty.db") is None
+def test_unmigrated_database_has_no_revision(empty_url: str) -> None:
+    assert migrate.current(empty_url) is None
 
 
 def test_upgrade_again_changes_nothing(url: str, engine: Engine) -> None:
@@ -54,20 +54,19 @@ def test_a_database_of_a_newer_version_is_left_alone(url: str, engine: Engine) -
     assert migrate.current(url) == "9999"
 
 
-def test_migrated_tables_match_the_models(url: str, tmp_path: Path) -> None:
+def test_migrated_tables_match_the_models(url: str, empty_url: str) -> None:
     engine = make_engine(url)
     with reading(engine) as connection:
         context = MigrationContext.configure(connection, opts={"version_table": revision.VERSION_TABLE})
         assert compare_metadata(context, metadata) == []
     engine.dispose()
-    made_url = f"sqlite:///{tmp_path}/made.db"
-    made = make_engine(made_url)
+    made = make_engine(empty_url)
     metadata.create_all(made)
     made.dispose()
     migrated = schema(url)
     assert migrated.pop("probability_cells")
     assert migrated.pop(revision.VERSION_TABLE)
-    assert migrated == schema(made_url)  # CHECKs too, which the comparison above does not see
+    assert migrated == schema(empty_url)  # CHECKs too, which the comparison above does not see
 
 
 def test_down_and_up_again_gives_the_same_tables(url: str) -> None:
@@ -78,22 +77,114 @@ def test_down_and_up_again_gives_the_same_tables(url: str) -> None:
     assert schema(url) == before
 
 
-def test_foreign_version_table_is_left_alone(tmp_path: Path) -> None:
+# Behind the newest revision, one that changes every table: what such a change does to rows is known before one is made.
+NEXT = """
+import sqlalchemy as sa
+from alembic import op
+
+revision, down_revision, branch_labels, depends_on = "next", {head!r}, None, None
+TABLES = {tables!r}
+
+
+def upgrade():
+    op.execute("DROP VIEW probability_cells")
+    for table in TABLES:
+        with op.batch_alter_table(table) as batch:
+            batch.add_column(sa.Column("added", sa.Text, nullable=False, server_default="x"))
+            batch.create_check_constraint("added_is_known", "added <> 'y'")
+    op.create_index("ix_searches_added", "searches", ["added"])
+    op.execute({view!r})
+
+
+def downgrade():
+    op.execute("DROP VIEW probability_cells")
+    op.drop_index("ix_searches_added", "searches")
+    for table in TABLES:
+        with op.batch_alter_table(table) as batch:
+            batch.drop_constraint("added_is_known", type_="check")
+            batch.drop_column("added")
+    op.execute({view!r})
+"""
+
+
+@pytest.fixture
+def next_revision(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One more revision behind the newest of ours."""
+    first = ScriptDirectory.from_config(migrate.config()).get_revision("0001").module
+    view = first.CELLS_SQLITE if engine.name == "sqlite" else first.CELLS_POSTGRESQL
+    text_of_it = NEXT.format(head=revision.HEAD, tables=list(metadata.tables), view=view)
+    (tmp_path / "next.py").write_text(text_of_it)
+    ours = migrate.config
+
+    def config(connection: Any = None) -> Any:
+        found = ours(connection)
+        here = Path(migrate.__file__).parent / "migrations" / "versions"
+        found.set_main_option("version_locations", f"{here}{os.pathsep}{tmp_path}")
+        return found
+
+    monkeypatch.setattr(migrate, "config", config)
+
+
+def content(engine: Engine) -> dict[str, list[dict[str, Any]]]:
+    """Every row of every table, as the database now is."""
+    found = MetaData()
+    with reading(engine) as connection:
+        found.reflect(connection)
+        return {
+            name: sorted((dict(row._mapping) for row in connection.execute(select(table))), key=repr)
+            for name, table in found.tables.items()
+            if name != revision.VERSION_TABLE
+        }
+
+
+def shared(rows: dict[str, list[dict[str, Any]]], with_: dict[str, list[dict[str, Any]]]) -> Any:
+    """Of `rows`, the tables and columns that the other has too."""
+    return {
+        name: sorted(
+            ({column: row[column] for column in row if column in with_[name][0]} for row in rows[name]), key=repr
+        )
+        for name in rows
+        if name in with_
+    }
+
+
+@pytest.mark.usefixtures("next_revision")
+def test_down_step_by_step_and_up_again_loses_no_row(url: str, engine: Engine) -> None:
+    """What two neighbouring revisions can both hold is held, to the last column, on the way down and up again."""
+    fill(engine)
+    assert migrate.upgrade(url, "next") == "next"
+    steps = []
+    while True:
+        newer, tables = content(engine), schema(url)
+        found = migrate.downgrade(url, "-1")
+        if found is None:
+            break
+        steps.append(found)
+        older = content(engine)
+        assert all(older.values())
+        assert shared(older, newer) == shared(newer, older)
+        migrate.upgrade(url, "+1")
+        assert schema(url) == tables
+        assert shared(content(engine), older) == shared(older, newer)
+        assert migrate.downgrade(url, "-1") == found
+    assert steps[0] == revision.HEAD
+    assert set(schema(url)) == {revision.VERSION_TABLE}
+
+
+def test_foreign_version_table_is_left_alone(empty_url: str) -> None:
     """Optuna's tables bring an alembic_version of their own."""
-    url = f"sqlite:///{tmp_path}/blockwright.db"
-    engine = create_engine(url)
+    engine = create_engine(empty_url)
     with engine.begin() as connection:
         connection.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)"))
         connection.execute(text("INSERT INTO alembic_version VALUES ('v3.0.0.d')"))
-    migrate.upgrade(url)
+    migrate.upgrade(empty_url)
     with engine.connect() as connection:
         assert connection.scalar(text("SELECT version_num FROM alembic_version")) == "v3.0.0.d"
     engine.dispose()
 
 
-def test_processes_that_migrate_at_once_wait_for_each_other(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/blockwright.db"
-    code = f"from db import migrate; print(migrate.upgrade({url!r}))"
+def test_processes_that_migrate_at_once_wait_for_each_other(empty_url: str) -> None:
+    code = f"from db import migrate; print(migrate.upgrade({empty_url!r}))"
 
     def run(_: int) -> str:
         done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
@@ -105,12 +196,24 @@ def test_processes_that_migrate_at_once_wait_for_each_other(tmp_path: Path) -> N
 
 def test_failed_migration_leaves_the_database_as_it_was(url: str, engine: Engine) -> None:
     queued(engine)
-    with reading(engine) as connection:
-        before = connection.scalar(text("SELECT count(*) FROM sqlite_master"))
+    before = schema(url)
     with pytest.raises(Exception, match="no-such-revision"):
         migrate.upgrade(url, "no-such-revision")
-    with reading(engine) as connection:
-        assert connection.scalar(text("SELECT count(*) FROM sqlite_master")) == before
+    assert schema(url) == before
+
+
+@pytest.mark.usefixtures("next_revision")
+def test_a_migration_that_fails_half_way_is_undone(url: str, engine: Engine, tmp_path: Path) -> None:
+    fill(engine)
+    before, rows = schema(url), counts(engine)
+    with (tmp_path / "next.py").open("a") as file:
+        file.write("    raise KeyError\n")  # at the end of downgrade
+    migrate.upgrade(url, "next")
+    changed = schema(url)
+    with pytest.raises(KeyError):
+        migrate.downgrade(url, "-1")
+    assert schema(url) == changed != before
+    assert counts(engine) == rows
 
 
 def test_only_migrate_imports_alembic() -> None:
