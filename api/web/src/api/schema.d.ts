@@ -232,6 +232,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/searches/{search_id}/log": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Log
+         * @description The end of what the runner has printed, whole lines; empty when it has not started yet.
+         */
+        get: operations["get_log"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/searches/{search_id}/events": {
         parameters: {
             query?: never;
@@ -390,7 +410,7 @@ export interface paths {
         };
         /**
          * Get Catalog
-         * @description Blocks with their letters, colours and options, presets, and the JSON schema of a request.
+         * @description Blocks with their letters, colours and options, presets, limits, and the JSON schema of a request.
          */
         get: operations["get_catalog"];
         put?: never;
@@ -410,12 +430,40 @@ export interface paths {
         };
         /**
          * List Datasets
-         * @description Built-in texts, then registered ones.
+         * @description Built-in texts, then uploaded ones by name.
          */
         get: operations["list_datasets"];
         put?: never;
-        post?: never;
+        /**
+         * Add Dataset
+         * @description Upload a text: UTF-8, as the body itself, with a length or in chunks. A name means one text until removed.
+         */
+        post: operations["add_dataset"];
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/datasets/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Dataset
+         * @description One text: its beginning, and the searches that need it.
+         */
+        get: operations["get_dataset"];
+        put?: never;
+        post?: never;
+        /**
+         * Remove Dataset
+         * @description Remove an uploaded text that no queued or running search names. Finished searches keep what they have read.
+         */
+        delete: operations["remove_dataset"];
         options?: never;
         head?: never;
         patch?: never;
@@ -476,6 +524,30 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Open Session
+         * @description Exchange the token for a cookie of 12 hours; without effect where the service asks for no token.
+         */
+        post: operations["open_session"];
+        /**
+         * Close Session
+         * @description Forget the cookie.
+         */
+        delete: operations["close_session"];
         options?: never;
         head?: never;
         patch?: never;
@@ -653,6 +725,18 @@ export interface components {
             min_dataset_bytes: number;
         };
         /**
+         * Credentials
+         * @description What signing in takes.
+         */
+        Credentials: {
+            /**
+             * Token
+             * Format: password
+             * @description the service's token
+             */
+            token: string;
+        };
+        /**
          * Dataset
          * @description A text that requests may name.
          */
@@ -680,6 +764,45 @@ export interface components {
              * @description queued and running searches that name it; above 0 it cannot be removed
              */
             n_uses: number;
+        };
+        /**
+         * DatasetDetail
+         * @description A text, with its beginning and who needs it.
+         */
+        DatasetDetail: {
+            /** Name */
+            name: string;
+            /** Description */
+            description: string;
+            /** Built In */
+            built_in: boolean;
+            /**
+             * Fingerprint
+             * @description sha256 of the text; of a built-in one known after its first use
+             */
+            fingerprint: string | null;
+            /** N Bytes */
+            n_bytes: number | null;
+            /**
+             * Created At
+             * @description when it was uploaded; of a built-in one, first used
+             */
+            created_at: string | null;
+            /**
+             * N Uses
+             * @description queued and running searches that name it; above 0 it cannot be removed
+             */
+            n_uses: number;
+            /**
+             * Excerpt
+             * @description its first characters, at most 1000; null for a built-in one
+             */
+            excerpt: string | null;
+            /**
+             * In Use By
+             * @description ids of the queued and running searches that name it, oldest first
+             */
+            in_use_by: string[];
         };
         /**
          * Export
@@ -2488,6 +2611,41 @@ export interface operations {
             };
         };
     };
+    get_log: {
+        parameters: {
+            query?: {
+                /** @description bytes from its end */
+                tail?: number;
+            };
+            header?: never;
+            path: {
+                /** @description id of the search */
+                search_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            /** @description a problem (RFC 9457) */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     follow_events: {
         parameters: {
             query?: {
@@ -2847,6 +3005,114 @@ export interface operations {
             };
         };
     };
+    add_dataset: {
+        parameters: {
+            query: {
+                /** @description what requests will call it */
+                name: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "text/plain": string;
+                "application/octet-stream": string;
+            };
+        };
+        responses: {
+            /** @description the name stands for this very text already */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Dataset"];
+                };
+            };
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Dataset"];
+                };
+            };
+            /** @description a problem (RFC 9457) */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_dataset: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description name of the text */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DatasetDetail"];
+                };
+            };
+            /** @description a problem (RFC 9457) */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    remove_dataset: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description name of the text */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description a problem (RFC 9457) */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     healthz: {
         parameters: {
             query?: never;
@@ -2922,6 +3188,64 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Version"];
                 };
+            };
+            /** @description a problem (RFC 9457) */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    open_session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Credentials"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description a problem (RFC 9457) */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    close_session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description a problem (RFC 9457) */
             default: {
