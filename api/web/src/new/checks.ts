@@ -27,7 +27,9 @@ function walk(root: Schema, schema: Schema, value: Json, pointer: string, found:
     return;
   }
   const here = resolved(root, schema);
-  const say = (detail: string) => found.push({ pointer, detail });
+  const say = (detail: string): void => {
+    found.push({ pointer, detail });
+  };
   if (Array.isArray(value)) {
     if (here.type !== "array") return say("must not be a list");
     if (value.length < (here.minItems ?? 0)) say(`must have at least ${here.minItems} items`);

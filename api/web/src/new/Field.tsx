@@ -1,0 +1,179 @@
+/** The fields of the form, each over one pointer; description and limits come from the schema. */
+
+import { useState, type ReactNode } from "react";
+
+import { useForm, usePart } from "./context";
+import type { Json } from "./json";
+import { grouped } from "./plan";
+import type { Schema } from "./schema";
+
+function Frame({
+  id,
+  label,
+  hint,
+  findings,
+  children,
+  wide = false,
+}: {
+  id: string;
+  label: ReactNode;
+  hint?: ReactNode;
+  findings: string[];
+  children: ReactNode;
+  wide?: boolean;
+}) {
+  return (
+    <div className={wide ? "field field-wide" : "field"}>
+      <label htmlFor={id}>{label}</label>
+      {children}
+      {findings.length > 0 ? (
+        <p className="field-wrong" id={`${id}-note`}>
+          {findings.join("; ")}
+        </p>
+      ) : (
+        hint && (
+          <p className="field-hint" id={`${id}-note`}>
+            {hint}
+          </p>
+        )
+      )}
+    </div>
+  );
+}
+
+const NUMBER = /^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i;
+
+/** The number that a text means, or the text itself, for the checks to refuse. */
+export function numberOf(text: string, empty: Json = ""): Json {
+  if (text.trim() === "") return empty;
+  return NUMBER.test(text) ? Number(text) : text;
+}
+
+function limits(schema: Schema): string {
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum } = schema;
+  const low =
+    minimum !== undefined
+      ? grouped(minimum)
+      : exclusiveMinimum !== undefined
+        ? `above ${grouped(exclusiveMinimum)}`
+        : "";
+  const high =
+    maximum !== undefined
+      ? grouped(maximum)
+      : exclusiveMaximum !== undefined
+        ? `below ${grouped(exclusiveMaximum)}`
+        : "";
+  if (low && high) return low.startsWith("above") ? `${low}, at most ${high}` : `${low} to ${high}`;
+  return low ? (low.startsWith("above") ? low : `at least ${low}`) : high;
+}
+
+/** A number. What is typed is kept while it is typed: "1e-" is on its way to 1e-3. */
+export function NumberField({
+  pointer,
+  label,
+  hint,
+  unit,
+  whenEmpty,
+  placeholder,
+  onNumber,
+}: {
+  pointer: string;
+  label: string;
+  hint?: ReactNode;
+  unit?: string;
+  /** What an empty field means, where it means something. */
+  whenEmpty?: Json;
+  placeholder?: string;
+  /** Instead of writing the one number. */
+  onNumber?: (part: Json) => void;
+}) {
+  const { id, part, schema, findings, set } = usePart(pointer);
+  const [typed, setTyped] = useState<string | null>(null);
+  const shown = part === null || part === undefined ? "" : String(part);
+  return (
+    <Frame id={id} label={label} hint={hint ?? schema.description} findings={findings}>
+      <span className="field-line">
+        <input
+          id={id}
+          className="input"
+          inputMode={schema.type === "integer" ? "numeric" : "decimal"}
+          autoComplete="off"
+          value={typed ?? shown}
+          placeholder={placeholder}
+          title={limits(schema)}
+          aria-invalid={findings.length > 0}
+          aria-describedby={`${id}-note`}
+          onChange={(event) => {
+            setTyped(event.target.value);
+            (onNumber ?? set)(numberOf(event.target.value, whenEmpty));
+          }}
+          onBlur={() => setTyped(null)}
+        />
+        {unit && <span className="quieter">{unit}</span>}
+      </span>
+    </Frame>
+  );
+}
+
+export function TextField({ pointer, label, hint }: { pointer: string; label: string; hint?: ReactNode }) {
+  const { id, part, schema, findings, set } = usePart(pointer);
+  return (
+    <Frame id={id} label={label} hint={hint ?? schema.description} findings={findings} wide>
+      <input
+        id={id}
+        className="input"
+        autoComplete="off"
+        value={part === null || part === undefined ? "" : String(part)}
+        aria-invalid={findings.length > 0}
+        aria-describedby={`${id}-note`}
+        onChange={(event) => set(event.target.value)}
+      />
+    </Frame>
+  );
+}
+
+export function ChoiceField({
+  pointer,
+  label,
+  hint,
+  choices,
+  wide = false,
+}: {
+  pointer: string;
+  label: string;
+  hint?: ReactNode;
+  /** Left out: those of the schema. */
+  choices?: { value: string; words: string }[];
+  wide?: boolean;
+}) {
+  const { id, part, schema, findings, set } = usePart(pointer);
+  const offered =
+    choices ?? (schema.enum ?? []).map((each) => ({ value: String(each), words: String(each).replaceAll("_", " ") }));
+  const unknown = typeof part === "string" && !offered.some((each) => each.value === part);
+  return (
+    <Frame id={id} label={label} hint={hint ?? schema.description} findings={findings} wide={wide}>
+      <select
+        id={id}
+        className="input"
+        value={typeof part === "string" ? part : ""}
+        aria-invalid={findings.length > 0}
+        aria-describedby={`${id}-note`}
+        onChange={(event) => set(event.target.value)}
+      >
+        {unknown && <option value={part}>{part || "–"}</option>}
+        {offered.map((each) => (
+          <option key={each.value} value={each.value}>
+            {each.words}
+          </option>
+        ))}
+      </select>
+    </Frame>
+  );
+}
+
+/** What is wrong with a part that has no field of its own. */
+export function Findings({ pointer }: { pointer: string }) {
+  const { findings } = useForm();
+  const found = findings.get(pointer) ?? [];
+  return found.length > 0 ? <p className="field-wrong">{found.join("; ")}</p> : null;
+}

@@ -1,0 +1,187 @@
+/** What matters of a request, as fields; everything else stands in the JSON beside. */
+
+import { useId } from "react";
+
+import type { Dataset } from "../api/types";
+import { Link } from "../router";
+import { Card } from "../ui/Card";
+import { bytes } from "../ui/format";
+import { Candidates } from "./Candidates";
+import { useForm } from "./context";
+import { ChoiceField, Findings, NumberField, TextField } from "./Field";
+import type { Json } from "./json";
+import { get } from "./pointer";
+
+export function RequestForm({ datasets }: { datasets: Dataset[] }) {
+  return (
+    <>
+      <Card title="Name and text">
+        <div className="fields">
+          <TextField pointer="/name" label="Name" />
+          <ChoiceField
+            pointer="/task/dataset"
+            label="Text"
+            wide
+            choices={datasets.map((each) => ({ value: each.name, words: textWords(each) }))}
+            hint={
+              <>
+                What the models learn. <Link href="/datasets">Upload a text of yours</Link>
+              </>
+            }
+          />
+        </div>
+      </Card>
+      <Card title="Model">
+        <div className="fields">
+          <NumberField pointer="/space/n_slots" label="Slots" hint="depth: each slot takes one block" />
+          <NumberField pointer="/space/d_model" label="Width" hint="of the residual stream" />
+          <NumberField pointer="/space/n_heads" label="Heads" hint={<HeadWidth />} />
+          <Length />
+        </div>
+        <Findings pointer="/space" />
+        <h3 className="form-heading">Candidates of each slot</h3>
+        <Candidates />
+      </Card>
+      <Card title="Search">
+        <div className="fields">
+          <NumberField pointer="/method/n_steps" label="Weight updates" hint="of each supernet" />
+          <NumberField pointer="/trials/n_seeds" label="Seeds" hint="searches that differ by chance alone" />
+          <NumberField pointer="/trials/seed" label="First seed" hint="the others follow" />
+        </div>
+        <Findings pointer="/method" />
+        <details className="form-more">
+          <summary>More of the training</summary>
+          <div className="fields">
+            <ChoiceField pointer="/method/alpha_estimator" label="Estimator" hint="how choices carry gradients" />
+            <NumberField pointer="/method/batch_size" label="Batch" />
+            <NumberField pointer="/method/lr" label="Learning rate" />
+            <NumberField pointer="/method/alpha_lr" label="Rate of alpha" />
+            <NumberField pointer="/method/warmup_share" label="Warm-up share" />
+            <NumberField pointer="/method/alpha_share" label="Alpha share" hint="share of updates that are alpha's" />
+            <NumberField pointer="/method/tau_start" label="First temperature" />
+            <NumberField pointer="/method/tau_end" label="Last temperature" />
+            <NumberField
+              pointer="/method/cost_weight"
+              label="Cost weight"
+              hint="nats a token, when twice over the budget"
+            />
+            <NumberField
+              pointer="/method/report_every"
+              label="Report every"
+              unit="updates"
+              hint="points on the curves"
+            />
+            <NumberField pointer="/method/max_minutes" label="At most" unit="minutes" />
+          </div>
+        </details>
+      </Card>
+      <Card title="Latency budget">
+        <Budget />
+      </Card>
+      <Card title="Retraining">
+        <div className="fields">
+          <NumberField pointer="/retrain/n_steps" label="Weight updates" hint="of each retraining" />
+          <NumberField pointer="/retrain/n_seeds" label="Seeds" hint="shared by all architectures" />
+          <Baseline />
+        </div>
+      </Card>
+      <Card title="Resources of a trial">
+        <div className="fields">
+          <NumberField pointer="/resources/cpus" label="CPUs" hint="one is one thread" />
+          <NumberField pointer="/resources/gpus" label="GPUs" hint="0: trained on the CPU" />
+        </div>
+        <Findings pointer="/resources" />
+      </Card>
+    </>
+  );
+}
+
+function textWords({ name, built_in, n_bytes }: Dataset): string {
+  const notes = [built_in ? "built in" : "yours", ...(n_bytes === null ? [] : [bytes(n_bytes)])];
+  return `${name} (${notes.join(", ")})`;
+}
+
+function HeadWidth() {
+  const { value } = useForm();
+  const width = Number(get(value, "/space/d_model")) / Number(get(value, "/space/n_heads"));
+  return Number.isInteger(width) ? <>each {width} wide</> : <>attention heads</>;
+}
+
+/** The training length; what stood at the same length follows it: the model's longest input, and serving. */
+function Length() {
+  const { value, change } = useForm();
+  const before = get(value, "/task/train_length");
+  const serve = get(value, "/task/serve");
+  const followers = [
+    "/space/max_len",
+    ...(Array.isArray(serve) ? serve : []).map((_, at) => `/task/serve/${at}/query_length`),
+  ].filter((pointer) => get(value, pointer) === before);
+  return (
+    <NumberField
+      pointer="/task/train_length"
+      label="Length"
+      unit="tokens"
+      hint="of a training window; serving is at the same unless the JSON says otherwise"
+      onNumber={(part: Json) =>
+        change(["/task/train_length", part], ...followers.map((each): [string, Json] => [each, part]))
+      }
+    />
+  );
+}
+
+function Budget() {
+  const id = useId();
+  const { value, change } = useForm();
+  const latency = get(value, "/budget/latency") ?? null;
+  const ms = latency !== null && (get(latency, "/ms") ?? null) !== null;
+  const kind = latency === null ? "none" : ms ? "ms" : "ratio";
+  const choose = (wanted: string) =>
+    change([
+      "/budget/latency",
+      wanted === "none" ? null : wanted === "ms" ? { ms: 5, ratio_to_parent: null } : { ms: null, ratio_to_parent: 1 },
+    ]);
+  return (
+    <div className="fields">
+      <div className="field">
+        <label htmlFor={id}>Bound</label>
+        <select id={id} className="input" value={kind} onChange={(event) => choose(event.target.value)}>
+          <option value="none">none</option>
+          <option value="ratio">ratio to the parent</option>
+          <option value="ms">milliseconds</option>
+        </select>
+        <p className="field-hint">on the latency of the architecture</p>
+      </div>
+      {kind === "ratio" && (
+        <NumberField
+          pointer="/budget/latency/ratio_to_parent"
+          label="At most"
+          unit="× parent"
+          hint="the parent alternates attention and FFN"
+        />
+      )}
+      {kind === "ms" && <NumberField pointer="/budget/latency/ms" label="At most" unit="ms" />}
+      <NumberField pointer="/task/serve/0/batch" label="Measured at batch" hint="sequences at once" />
+      <Findings pointer="/budget/latency" />
+    </div>
+  );
+}
+
+function Baseline() {
+  const { value, change } = useForm();
+  const found = get(value, "/retrain/baselines");
+  const on = Array.isArray(found) && found.includes("interleaved");
+  return (
+    <div className="field">
+      <span className="field-label">Baseline</span>
+      <label className="check">
+        <input
+          type="checkbox"
+          checked={on}
+          onChange={(event) => change(["/retrain/baselines", event.target.checked ? ["interleaved"] : []])}
+        />
+        interleaved parent
+      </label>
+      <p className="field-hint">trained beside, by the same recipe</p>
+    </div>
+  );
+}
