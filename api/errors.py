@@ -40,14 +40,22 @@ class Problem(BaseModel):
 
 
 class ApiError(Exception):
-    """A refusal that only HTTP knows, such as a foreign Host."""
+    """A refusal that only HTTP knows, such as a foreign Host; `pointer` names the field of the body that is wrong."""
 
-    def __init__(self, status: int, code: str, detail: str, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        detail: str,
+        headers: Mapping[str, str] | None = None,
+        pointer: str | None = None,
+    ) -> None:
         super().__init__(detail)
         self.status = status
         self.code = code
         self.detail = detail
         self.headers = dict(headers or {})
+        self.errors = [] if pointer is None else [FieldError(pointer=pointer, detail=detail, code=code)]
 
 
 def problem(
@@ -109,7 +117,9 @@ def _on_http(request: Request, error: Exception) -> JSONResponse:
 
 def _on_api(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, ApiError)
-    return problem(_request_id(request), error.status, error.code, error.detail, headers=error.headers)
+    return problem(
+        _request_id(request), error.status, error.code, error.detail, errors=error.errors, headers=error.headers
+    )
 
 
 def _on_domain(request: Request, error: Exception) -> JSONResponse:

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi.responses import PlainTextResponse
 from sqlalchemy import Connection
 
-from api import schemas, views
+from api import regular, schemas, texts, views
 from api.body import StrictRoute
 from api.deps import BIGGEST, Cursor, Database, DataDir, SearchId, tagged
 from api.errors import ApiError
 from api.examples import REQUEST
-from db import architectures, artifacts, datasets, ids, latency_tables, reports, rules, searches, standings, trials
+from db import architectures, artifacts, ids, latency_tables, reports, rules, searches, standings, trials
 from db.engine import reading, transaction
 from db.errors import NotFound
 from db.paging import Page
-from nas import catalog
 from nas.config import SearchRequest
 from nas.errors import InvalidInput
 
@@ -35,12 +36,6 @@ IdempotencyKey = Annotated[
     str | None,
     Header(min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$", description="the same key queues one search only"),
 ]
-
-
-class UnknownDataset(InvalidInput):
-    """A request that names a text nobody has registered."""
-
-    code = "unknown-dataset"
 
 
 @router.post(
@@ -70,13 +65,12 @@ def create(engine: Database, body: SearchRequest, idempotency_key: str | None) -
     """Check what only the database knows, and write the search in one transaction, committed on return.
 
     Raises:
-        UnknownDataset: neither built in nor registered.
+        ApiError: the text is unknown, or too short.
         InvalidInput: no latency table has the id that the request names.
         IdempotencyConflict: the key was used for another request.
     """
-    stored = body.model_dump(mode="json")
     with transaction(engine) as connection:
-        _check_dataset(connection, body.task.dataset)
+        stored = texts.pinned(connection, body).model_dump(mode="json")
         if body.latency_table is not None:
             _check_table(connection, body.latency_table)
         return searches.create(
@@ -132,10 +126,12 @@ def cancel_search(search_id: SearchId, request: Request, engine: Database) -> Re
 
 
 @router.post("/{search_id}/resume", response_model=schemas.Search)
-def resume_search(search_id: SearchId, request: Request, engine: Database) -> Response:
+def resume_search(search_id: SearchId, request: Request, engine: Database, data_dir: DataDir) -> Response:
     """Queue a failed or cancelled search again; it goes on from its checkpoints. Idempotent."""
     with transaction(engine) as connection:
-        changed = _search(connection, searches.resume(connection, search_id))
+        queued = searches.resume(connection, search_id)
+        texts.check_resumable(connection, queued, data_dir)
+        changed = _search(connection, queued)
     return tagged(request, changed)
 
 
@@ -239,6 +235,27 @@ def get_result(search_id: SearchId, request: Request, engine: Database) -> Respo
     return tagged(request, views.Anything(search.result))
 
 
+@router.get("/{search_id}/log", response_class=PlainTextResponse)
+def get_log(
+    search_id: SearchId,
+    engine: Database,
+    data_dir: DataDir,
+    tail: Annotated[int, Query(ge=0, le=1_000_000, description="bytes from its end")] = 20_000,
+) -> PlainTextResponse:
+    """The end of what the runner has printed, whole lines; empty when it has not started yet."""
+    with reading(engine) as connection:
+        searches.get(connection, search_id)
+    end = regular.last_bytes(data_dir / "searches" / search_id / "runner.log", tail + 1) or b""
+    if len(end) > tail:  # one byte more, to see whether a line begins here
+        end = end[end.find(b"\n") + 1 or 1 :]
+    return PlainTextResponse(_plain(end.decode(errors="replace")))
+
+
+def _plain(text: str) -> str:
+    """Without colours and whatever else a terminal would take as an order."""
+    return re.sub(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]", "", text)
+
+
 def _search(connection: Connection, row: searches.Search) -> schemas.Search:
     return views.search(row, standings.of_searches(connection, [row.id])[row.id])
 
@@ -254,16 +271,6 @@ def _all_of(
         searches.get(connection, search_id)
         rows = of_search(connection, search_id)
     return views.page(Page(tuple(rows), None), view)
-
-
-def _check_dataset(connection: Connection, name: str) -> None:
-    if name in catalog.DATASETS:
-        return
-    try:
-        datasets.get(connection, name)
-    except NotFound:
-        known = sorted({*catalog.DATASETS, *(each.name for each in datasets.list(connection))})
-        raise UnknownDataset(f"unknown dataset {name!r}; known: {', '.join(known)}") from None
 
 
 def _check_table(connection: Connection, table_id: str) -> None:

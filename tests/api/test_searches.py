@@ -158,7 +158,7 @@ def test_an_unknown_dataset_is_refused_with_the_known_ones(service: Running) -> 
 
 def test_a_registered_dataset_may_be_named(service: Running) -> None:
     with transaction(service.engine) as connection:
-        datasets.register(connection, name="novels", fingerprint="0" * 64, n_bytes=10, path="datasets/novels")
+        datasets.register(connection, name="novels", fingerprint="0" * 64, n_bytes=10_000, path="datasets/novels")
     assert service.http.post(ROOT, json=changed("task.dataset", "novels")).status_code == 201
 
 
