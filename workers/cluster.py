@@ -1,8 +1,8 @@
 """The local Ray: started once per data folder, adopted by whoever comes next, ended by pid.
 
-`ray start --head --block` runs in a process session of its own, so it outlives a killed dispatcher; its address, pid
-and start time lie in `ray.json` in the data folder. Everything listens on loopback and asks for a token. This file
-imports no ray: it only runs its command line.
+`ray start --head --block` runs in a process session of its own (`workers.head`), so it outlives a killed dispatcher;
+its address, pid and start time lie in `ray.json` in the data folder. Everything listens on loopback and asks for a
+token. This file imports no ray: it only runs its command line.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -24,6 +23,7 @@ from workers import processes
 from workers.settings import Settings
 
 START_TIMEOUT_S = 60
+LOG = "ray.log"
 _STARTED = "Ray runtime started."
 # The trials inherit the raylet's environment, so it starts from an allow-list: no database address, no secrets.
 _PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "VIRTUAL_ENV")
@@ -62,6 +62,7 @@ def start(settings: Settings) -> Cluster:
 
     Raises:
         ClusterError: Ray did not come up, with the last line it wrote.
+        OSError: the data folder cannot be written.
     """
     found = find(settings.data_dir)
     if found is not None:
@@ -69,51 +70,91 @@ def start(settings: Settings) -> Cluster:
     folder = settings.data_dir
     folder.mkdir(parents=True, exist_ok=True)
     token_file = _token_file(folder)
-    temp_dir = tempfile.mkdtemp(prefix="bw-", dir=settings.ray_temp_dir)  # 0700 and of a name nobody can guess
-    port = _free_port()
     command = [
-        *(sys.executable, "-c", "from ray.scripts.scripts import main; main()", "start", "--head", "--block"),
-        *("--node-ip-address=127.0.0.1", f"--port={port}", "--include-dashboard=false"),
+        *(sys.executable, "-P", "-m", "workers.head", f"--folder={folder}", f"--temp-parent={settings.ray_temp_dir}"),
+        *("--head", "--block", "--node-ip-address=127.0.0.1", "--include-dashboard=false"),
         *("--dashboard-agent-listen-port=0", "--min-worker-port=0", "--max-worker-port=0"),
-        *(f"--temp-dir={temp_dir}", f"--num-cpus={settings.whole_cpus}", f"--num-gpus={settings.gpus}"),
+        *(f"--num-cpus={settings.whole_cpus}", f"--num-gpus={settings.gpus}"),
         f"--object-store-memory={settings.object_store_mb * 2**20}",
         *("--disable-usage-stats", "--log-style=record", "--log-color=false"),
     ]
-    log = folder / "ray.log"
-    with log.open("wb") as output:
-        head = subprocess.Popen(
-            command,
-            env=environment(os.environ, token_file, temp_dir),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            cwd=folder,
-        )
+    head = subprocess.Popen(
+        command,
+        env=environment(os.environ, token_file, None),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,  # until it has opened its log
+        start_new_session=True,
+        cwd=folder,
+    )
+    assert head.stderr is not None
     _children[head.pid] = head
-    cluster = Cluster(f"127.0.0.1:{port}", processes.identify(head.pid), temp_dir, str(token_file))
-    write(folder, cluster)  # before it is ready: if we die now, the next one finds and ends it
+    with head.stderr:
+        try:
+            found = _wait(folder, head)
+        except ClusterError:
+            noted = _noted(folder)
+            if noted is not None and noted.process.pid == head.pid:
+                stop(noted, folder)
+            _forget(head)
+            raise
+    if found.process.pid != head.pid:
+        _forget(head)
+    return found
+
+
+def _forget(head: subprocess.Popen[bytes]) -> None:
+    """Of a process that did not become the head."""
+    head.kill()
+    head.wait()
+    _children.pop(head.pid, None)
+
+
+def _wait(folder: Path, head: subprocess.Popen[bytes]) -> Cluster:
+    """The head once it is up: this one, or one that a dispatcher started just before it was killed."""
     deadline = time.monotonic() + START_TIMEOUT_S
-    while _STARTED not in log.read_text(errors="replace"):
-        if head.poll() is not None or time.monotonic() > deadline:
-            lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
-            stop(cluster, folder)
-            raise ClusterError(f"ray did not start: {lines[-1] if lines else 'it wrote nothing'} (see {log})")
+    while True:
+        ended = head.poll() is not None
+        noted = _noted(folder)
+        if noted is not None and noted.alive and _is_up(folder):
+            return noted
+        other = noted is not None and noted.alive and noted.process.pid != head.pid
+        if (ended and not other) or time.monotonic() > deadline:
+            lines = [line for line in _log_of(folder).splitlines() if line.strip()] if noted is not None else []
+            if ended and noted is None and head.stderr is not None:
+                lines = head.stderr.read().decode(errors="replace").splitlines()
+            raise ClusterError(f"ray did not start: {lines[-1] if lines else 'it wrote nothing'} (see {folder / LOG})")
         time.sleep(0.1)
-    return cluster
 
 
 def find(data_dir: Path) -> Cluster | None:
     """The folder's live head; the leavings of a dead one are removed."""
-    path = data_dir / "ray.json"
-    if not path.exists():
+    noted = _noted(data_dir)
+    if noted is None:
         return None
-    data = json.loads(path.read_text())
-    cluster = Cluster(**{**data, "process": processes.ProcessId(**data["process"])})
-    if cluster.alive and _STARTED in (data_dir / "ray.log").read_text(errors="replace"):
-        return cluster
-    stop(cluster, data_dir)
+    if noted.alive and _is_up(data_dir):
+        return noted
+    stop(noted, data_dir)
     return None
+
+
+def _noted(data_dir: Path) -> Cluster | None:
+    try:
+        data = json.loads((data_dir / "ray.json").read_text())
+    except FileNotFoundError:
+        return None
+    return Cluster(**{**data, "process": processes.ProcessId(**data["process"])})
+
+
+def _is_up(data_dir: Path) -> bool:
+    return _STARTED in _log_of(data_dir)
+
+
+def _log_of(data_dir: Path) -> str:
+    try:
+        return (data_dir / LOG).read_text(errors="replace")
+    except FileNotFoundError:
+        return ""
 
 
 def write(data_dir: Path, cluster: Cluster) -> None:
@@ -178,7 +219,7 @@ def _token_file(folder: Path) -> Path:
     return path.resolve()
 
 
-def _free_port() -> int:
+def free_port() -> int:
     """A free loopback port outside 10002-19999, where Ray refuses one that workers may want."""
     while True:
         with socket.socket() as probe:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import stat
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import psutil
@@ -65,3 +69,36 @@ def test_a_head_that_does_not_start_says_why(tmp_path: Path) -> None:
     with pytest.raises(ClusterError, match=r"ray did not start: .*ray\.log\)"):
         cluster.start(settings)
     assert not (tmp_path / "ray.json").exists()
+
+
+def start_a_head_and_die(settings: Settings) -> None:
+    """A dispatcher that is killed as soon as it has started the process of a head."""
+    code = """
+import os, signal, sys, time
+from pathlib import Path
+from workers import cluster
+from workers.settings import Settings
+cluster._wait = lambda *arguments: os.kill(os.getpid(), signal.SIGKILL)
+cluster.start(Settings(data_dir=Path(sys.argv[1]), ray_temp_dir=Path(sys.argv[2])))
+"""
+    environment = {"PATH": "/bin:/usr/bin", "PYTHONPATH": cluster.python_path()}
+    command = [sys.executable, "-c", code, str(settings.data_dir), str(settings.ray_temp_dir)]
+    assert subprocess.run(command, env=environment, check=False).returncode == -9
+
+
+@pytest.mark.ray
+def test_a_dispatcher_killed_while_it_starts_ray_leaves_no_second_head(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path, ray_temp_dir=Path(tempfile.mkdtemp(prefix="bwt-")), cpus=1)
+    start_a_head_and_die(settings)
+    found = cluster.start(settings)
+    mark = str(settings.data_dir).encode()
+    heads = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if b"workers.head" in Path(f"/proc/{process.pid}/cmdline").read_bytes():
+                heads += [process.pid] if mark in Path(f"/proc/{process.pid}/cmdline").read_bytes() else []
+    assert heads == [found.process.pid]
+    assert [str(path) for path in settings.ray_temp_dir.iterdir()] == [found.temp_dir]
+    cluster.stop(found, tmp_path)
+    assert not processes.members(found.process.pid)
+    settings.ray_temp_dir.rmdir()
