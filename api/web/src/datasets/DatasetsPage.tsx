@@ -3,7 +3,6 @@
 import { api, useQuery } from "../api/client";
 import { useCatalog } from "../blocks";
 import { navigate, useLocation, withQuery } from "../router";
-import { Empty } from "../ui/Empty";
 import { Problem } from "../ui/Problem";
 import "./datasets.css";
 import { TextRow } from "./TextRow";
@@ -36,9 +35,7 @@ export function DatasetsPage() {
       {data && (
         <section className="card" aria-label="texts">
           {own.length === 0 && (
-            <Empty title="No text of yours yet">
-              <p className="quiet">Drop a file above, or begin with one of the built-in texts.</p>
-            </Empty>
+            <p className="quiet texts-none">No text of yours yet: drop a file above, or begin with a built-in one.</p>
           )}
           <ul className="texts">
             {[...own, ...texts.filter((each) => each.built_in)].map((text) => (

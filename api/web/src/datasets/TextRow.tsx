@@ -53,6 +53,7 @@ export function TextRow({
           )}
         </span>
       </div>
+      {text.built_in && <p className="quieter text-description">{text.description}</p>}
       {removing && <Removal text={text} onKept={() => setRemoving(false)} onRemoved={onRemoved} />}
       {open && <Detail text={text} />}
     </li>
@@ -65,7 +66,6 @@ function Detail({ text }: { text: Dataset }) {
   );
   return (
     <div className="text-detail">
-      {text.built_in && <p className="quiet">{text.description}</p>}
       {problem && <Problem problem={problem} />}
       {data?.excerpt && (
         <pre className="text-excerpt" tabIndex={0} aria-label={`beginning of ${text.name}`}>

@@ -17,7 +17,7 @@ export function RequestForm({ datasets }: { datasets: Dataset[] }) {
     <>
       <Card title="Name and text">
         <div className="fields">
-          <TextField pointer="/name" label="Name" />
+          <TextField pointer="/name" label="Name" hint="how the list shows it" />
           <ChoiceField
             pointer="/task/dataset"
             label="Text"
@@ -33,7 +33,7 @@ export function RequestForm({ datasets }: { datasets: Dataset[] }) {
       </Card>
       <Card title="Model">
         <div className="fields">
-          <NumberField pointer="/space/n_slots" label="Slots" hint="depth: each slot takes one block" />
+          <NumberField pointer="/space/n_slots" label="Slots" hint="one block each" />
           <NumberField pointer="/space/d_model" label="Width" hint="of the residual stream" />
           <NumberField pointer="/space/n_heads" label="Heads" hint={<HeadWidth />} />
           <Length />
@@ -45,7 +45,7 @@ export function RequestForm({ datasets }: { datasets: Dataset[] }) {
       <Card title="Search">
         <div className="fields">
           <NumberField pointer="/method/n_steps" label="Weight updates" hint="of each supernet" />
-          <NumberField pointer="/trials/n_seeds" label="Seeds" hint="searches that differ by chance alone" />
+          <NumberField pointer="/trials/n_seeds" label="Seeds" hint="supernets apart by chance alone" />
           <NumberField pointer="/trials/seed" label="First seed" hint="the others follow" />
         </div>
         <Findings pointer="/method" />
@@ -121,7 +121,7 @@ function Length() {
       pointer="/task/train_length"
       label="Length"
       unit="tokens"
-      hint="of a training window; serving is at the same unless the JSON says otherwise"
+      hint="of a training window"
       onNumber={(part: Json) =>
         change(["/task/train_length", part], ...followers.map((each): [string, Json] => [each, part]))
       }
