@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import quote
 
 import httpx
 
 PREFIX = "/api/v1"
 TERMINAL_EVENTS = frozenset({"succeeded", "failed", "cancelled"})
 RECONNECT_S = 0.5
+BLOCK = 256 * 1024  # bytes of a text sent at once
 SILENCE_S = 45  # streams carry a comment every 15 s, so a longer silence means a dead connection
 
 
@@ -150,8 +153,58 @@ class Client:
     def catalog(self) -> dict[str, Any]:
         return self._json("GET", "/catalog")
 
+    def log(self, search_id: str, *, tail: int = 20_000) -> str:
+        """The end of what the search's runner has printed, at most `tail` bytes of it."""
+        return self._send("GET", f"/searches/{search_id}/log", params={"tail": tail}).text
+
     def datasets(self) -> Any:
         return self._json("GET", "/datasets")["items"]
+
+    def dataset(self, name: str) -> dict[str, Any]:
+        return self._json("GET", f"/datasets/{quote(name, safe='')}")
+
+    def remove_dataset(self, name: str) -> None:
+        self._send("DELETE", f"/datasets/{quote(name, safe='')}")
+
+    def add_dataset(
+        self, name: str, source: Path | Iterable[bytes], *, progress: Callable[[int, int | None], None] | None = None
+    ) -> dict[str, Any]:
+        """Upload a text of any length, block by block; the same text under the same name again changes nothing.
+
+        Args:
+            name: what requests will call it.
+            source: a file, or the bytes in blocks.
+            progress: told of the bytes sent so far, and of all if that is known.
+
+        Raises:
+            ClientError: the service refuses, such as `name-taken`, `not-utf8` or `too-large`, or has received another
+                text than was sent.
+            OSError: the file cannot be read.
+        """
+        digest = hashlib.sha256()
+
+        def watched(blocks: Iterable[bytes], total: int | None) -> Iterator[bytes]:
+            sent = 0
+            for block in blocks:
+                digest.update(block)
+                yield block
+                sent += len(block)
+                if progress is not None:
+                    progress(sent, total)
+
+        arguments: dict[str, Any] = {"params": {"name": name}, "timeout": httpx.Timeout(30, write=60, read=600)}
+        headers = {"Content-Type": "text/plain; charset=utf-8"}
+        if isinstance(source, Path):
+            with source.open("rb") as file:
+                total = os.fstat(file.fileno()).st_size
+                headers["Content-Length"] = str(total)
+                content = watched(iter(lambda: file.read(BLOCK), b""), total)
+                found = self._json("POST", "/datasets", content=content, headers=headers, **arguments)
+        else:
+            found = self._json("POST", "/datasets", content=watched(source, None), headers=headers, **arguments)
+        if found["fingerprint"] != digest.hexdigest():
+            raise ClientError(502, "broken-upload", f"sha256 of {name} differs; remove it and upload it again")
+        return found
 
     def latency_tables(self) -> Any:
         return self._json("GET", "/latency-tables")["items"]

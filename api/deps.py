@@ -14,14 +14,14 @@ from api.follow import Follower
 from api.settings import Settings
 from api.slots import Slots
 from db import ids
+from nas.text import NAME
 
 SearchId = Annotated[str, Path(pattern=ids.PATTERN, description="id of the search")]
 ArtifactId = Annotated[str, Path(pattern=ids.PATTERN, description="id of the artifact")]
 ArchitectureId = Annotated[str, Path(pattern=ids.PATTERN, description="id of the architecture")]
 RuleId = Annotated[str, Path(pattern=ids.PATTERN, description="id of the rule")]
 TableId = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$", description="id of the table: hash of its content")]
-DATASET_NAME = r"^[a-z0-9][a-z0-9_.-]{0,63}$"
-DatasetName = Annotated[str, Path(pattern=DATASET_NAME, description="name of the text")]
+DatasetName = Annotated[str, Path(pattern=NAME, description="name of the text")]
 BIGGEST = 2**63 - 1  # what a column holds; beyond it the driver fails
 Cursor = Annotated[str | None, Query(max_length=400, description="`next` of the page before")]
 

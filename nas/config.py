@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError, model_valid
 from nas import catalog
 from nas.errors import InvalidInput
 from nas.options import NetworkConfig, Shape, SlotConfig
+from nas.text import NAME
 
 
 class _Config(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
@@ -124,7 +125,7 @@ class Task(_Config):
     """Data and objective, with the lengths the model is trained at and served at."""
 
     objective: Literal["causal_lm"] = Field("causal_lm", description="predict each next token")
-    dataset: str = Field("python-docs", pattern=r"^[a-z0-9][a-z0-9_.-]{0,63}$", description="registered name")
+    dataset: str = Field("python-docs", pattern=NAME, description="registered name")
     dataset_fingerprint: str | None = Field(None, description="sha256 of the text; filled in when it is first read")
     tokenizer: Literal["bytes"] = Field("bytes", description="256 byte values")
     train_length: int = Field(128, ge=2, le=65536, description="tokens per training window")

@@ -9,6 +9,7 @@ import codecs
 
 from nas.errors import DataError
 
+NAME = r"^[a-z0-9][a-z0-9_.-]{0,63}$"  # of a text; it is never a path
 ENDS_PERCENT = (72, 90, 95)  # weights 72, alpha 18, validation 5, test 5
 _BLOCK = 1 << 20
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from api.commands.connection import DataDir, settings
-from api.commands.files import read_json
+from api.commands.files import named_file, read_json
 from api.commands.refuse import Refused
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ def search(
     from nas.cost import LatencyTable
 
     parsed = SearchRequest.model_validate(read_json(request))
-    files = dict(_named(each) for each in data or [])
+    files = dict(named_file(each) for each in data or [])
     given = LatencyTable.model_validate(read_json(table)) if table else None
     parsed = _pinned(parsed, files, given)
     from workers import inline  # torch takes seconds; what is wrong with the request is said before
@@ -79,12 +78,3 @@ def _pinned(request: SearchRequest, files: Mapping[str, Path], table: LatencyTab
     if table is not None:
         update["latency_table"] = table.id
     return request.model_copy(update=update)
-
-
-def _named(given: str) -> tuple[str, Path]:
-    name, found, path = given.partition("=")
-    if not found or not re.fullmatch(r"[a-z0-9][a-z0-9_.-]{0,63}", name):
-        raise Refused(f"--data {given!r} is not NAME=FILE; names are lower-case letters, digits, '_', '.' and '-'")
-    if not Path(path).is_file():
-        raise Refused(f"--data {name}: no file {path!r}")
-    return name, Path(path)

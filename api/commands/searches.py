@@ -1,4 +1,4 @@
-"""Commands that talk to a running service: submit, watch, list, show, cancel, resume, delete, download."""
+"""Commands that talk to a running service: submit, watch, list, show, log, cancel, resume, delete, download."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from rich.text import Text
 from api import show as drawing
 from api.client import Client
 from api.commands.connection import DataDir, SearchId, Url, checked, chosen, connect
-from api.commands.files import read_json
+from api.commands.datasets import upload
+from api.commands.files import named_file, read_json
 from api.commands.refuse import Refused
 from api.watching import Display, Picture
 
@@ -24,7 +25,7 @@ _STATE_STYLES = {"succeeded": "green", "failed": "red", "cancelled": "yellow", "
 
 
 def register(app: typer.Typer) -> None:
-    for command in (submit, watch, show, cancel, resume, delete, download):
+    for command in (submit, watch, show, log, cancel, resume, delete, download):
         app.command()(command)
     app.command("list")(list_searches)
 
@@ -32,12 +33,22 @@ def register(app: typer.Typer) -> None:
 def submit(
     request: Annotated[Path, typer.Argument(help="JSON file with the request; - reads standard input.")],
     watch: Annotated[bool, typer.Option("--watch", help="Follow it to its end.")] = False,
+    data: Annotated[
+        str | None, typer.Option("--data", metavar="NAME=FILE", help="Upload the text that the request names first.")
+    ] = None,
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
     """Queue a search."""
     body = read_json(request)
+    text = None if data is None else named_file(data)
+    task = body.get("task")
+    wanted = task.get("dataset") if isinstance(task, dict) else None
+    if text is not None and text[0] != wanted:
+        raise Refused(f"--data {text[0]} is not what the request reads; its task.dataset is {wanted!r}")
     with connect(url, data_dir) as client:
+        if text is not None:
+            upload(client, *text)
         created = client.submit(body)
         print(created["id"])
         if watch:
@@ -95,6 +106,17 @@ def show(search_id: SearchId = None, as_json: AsJson = False, url: Url = None, d
             table = drawing.probability_table(found["labels"], looks, row["probabilities"], row["null_gaps"], title)
             console.print(table)
             console.print(drawing.leading_strip(found["labels"], looks, row["probabilities"], row["null_gaps"]))
+
+
+def log(
+    search_id: SearchId = None,
+    tail: Annotated[int, typer.Option("--tail", min=0, max=1_000_000, help="Bytes from its end.")] = 20_000,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Print the end of what a search's runner has printed: where to look when one has failed."""
+    with connect(url, data_dir) as client:
+        print(client.log(chosen(client, search_id), tail=tail), end="")
 
 
 def cancel(search_id: SearchId = None, url: Url = None, data_dir: DataDir = None) -> None:

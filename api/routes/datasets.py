@@ -15,13 +15,14 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.requests import ClientDisconnect
 
 from api import regular, schemas, views
-from api.deps import DATASET_NAME, AppSettings, Database, DataDir, DatasetName, Uploads, tagged
+from api.deps import AppSettings, Database, DataDir, DatasetName, Uploads, tagged
 from api.errors import ApiError
 from api.upload import Received, Upload, remove_left_over_parts, stored_at, stored_texts, too_large
 from db import datasets
 from db.engine import reading, transaction
 from db.errors import NameTaken, NotFound
 from nas import catalog
+from nas.text import NAME
 
 router = APIRouter(prefix="/api/v1/datasets", tags=["datasets"])
 log = logging.getLogger("blockwright.api")
@@ -41,7 +42,7 @@ _TEXT = {"schema": {"type": "string", "format": "binary"}}
     openapi_extra={"requestBody": {"required": True, "content": dict.fromkeys(MEDIA_TYPES, _TEXT)}},
 )
 async def add_dataset(
-    name: Annotated[str, Query(pattern=DATASET_NAME, description="what requests will call it")],
+    name: Annotated[str, Query(pattern=NAME, description="what requests will call it")],
     request: Request,
     engine: Database,
     settings: AppSettings,

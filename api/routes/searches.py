@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
-import shutil
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
@@ -17,6 +15,7 @@ from api.body import StrictRoute
 from api.deps import BIGGEST, Cursor, Database, DataDir, SearchId, tagged
 from api.errors import ApiError
 from api.examples import REQUEST
+from api.plain import plain
 from db import architectures, artifacts, ids, latency_tables, reports, rules, searches, standings, trials
 from db.engine import reading, transaction
 from db.errors import NotFound
@@ -138,9 +137,9 @@ def resume_search(search_id: SearchId, request: Request, engine: Database, data_
 @router.delete("/{search_id}", status_code=204, response_model=None)
 def delete_search(search_id: SearchId, engine: Database, data_dir: DataDir) -> Response:
     """Forget a finished search, its rows and its files; a running one is cancelled first."""
-    with transaction(engine) as connection:
+    with folders.removal(data_dir, search_id) as set_aside, transaction(engine) as connection:
         searches.delete(connection, search_id)
-    shutil.rmtree(data_dir / "searches" / search_id, ignore_errors=True)
+        set_aside()
     return Response(status_code=204)
 
 
@@ -248,12 +247,7 @@ def get_log(
     end = regular.last_bytes(data_dir / "searches" / search_id / "runner.log", tail + 1) or b""
     if len(end) > tail:  # one byte more, to see whether a line begins here
         end = end[end.find(b"\n") + 1 or 1 :]
-    return PlainTextResponse(_plain(end.decode(errors="replace")))
-
-
-def _plain(text: str) -> str:
-    """Without colours and whatever else a terminal would take as an order."""
-    return re.sub(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]", "", text)
+    return PlainTextResponse(plain(end.decode(errors="replace")))
 
 
 def _search(connection: Connection, row: searches.Search) -> schemas.Search:
