@@ -16,7 +16,7 @@ from api.deps import BIGGEST, Cursor, Database, DataDir, SearchId, tagged
 from api.errors import ApiError
 from api.examples import REQUEST
 from api.plain import plain
-from db import architectures, artifacts, ids, latency_tables, reports, rules, searches, standings, trials
+from db import architectures, artifacts, folders, ids, latency_tables, reports, rules, searches, standings, trials
 from db.engine import reading, transaction
 from db.errors import NotFound
 from db.paging import Page
