@@ -27,7 +27,6 @@ def write(path: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None
         SearchFailed: the file cannot be written, as on a full disk; the one before is still there.
     """
     text = json.dumps({"format_version": CHECKPOINT_FORMAT_VERSION, **state}, allow_nan=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         # Cloned on the way: safetensors refuses tensors that share storage.

@@ -118,6 +118,9 @@ class FolderStore:
     def newest(self, key: TrialKey) -> Saved | None:
         return first_whole(reversed(self._trial(key).saved))
 
+    def tidy(self, key: TrialKey) -> None:
+        remove_others(self._folder / "trials" / str(key), self._trial(key).saved)
+
     def records(self, key: TrialKey) -> list[StepRecord]:
         return [record for _, (record, _) in sorted(self._trial(key).records.items())]
 
@@ -206,6 +209,17 @@ def remove_files(saved: Sequence[Saved], kept: Sequence[Saved]) -> None:
     for each in saved:
         if each.path not in paths:
             each.path.unlink(missing_ok=True)
+
+
+def remove_others(folder: Path, kept: Sequence[Saved]) -> None:
+    """Remove every file of a trial's attempts but these: what was being written, or not acknowledged, at a crash."""
+    paths = {each.path for each in kept}
+    for attempt in folder.glob("attempt-*"):
+        for path in attempt.iterdir():
+            if path not in paths:
+                path.unlink(missing_ok=True)
+        if not any(attempt.iterdir()):
+            attempt.rmdir()
 
 
 def write_json(path: Path, value: Any) -> None:

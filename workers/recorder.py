@@ -28,7 +28,7 @@ from nas.data.corpora import fingerprint as fingerprint_of
 from nas.data.corpora import read_corpus
 from nas.errors import InvalidInput, SearchFailed
 from nas.steps import StepRecord
-from workers.folder import first_whole, remove_files
+from workers.folder import first_whole, remove_files, remove_others
 from workers.store import Planned, Report, Saved, Stage, StopRequested, TrialKey
 
 _BATCH = 50  # reports of one transaction, which must stay under 200 ms
@@ -167,6 +167,15 @@ class Recorder:
         return first_whole(
             Saved(row.step, self._data_dir / row.path, row.sha256, ended and row.step == newest_step) for row in rows
         )
+
+    def tidy(self, key: TrialKey) -> None:
+        self.flush()
+        with reading(self._engine) as connection:
+            rows = checkpoints.of_trial(connection, self._ids[key])
+            ended = trial_rows.get(connection, self._ids[key]).state == "succeeded"
+        saved = [Saved(row.step, self._data_dir / row.path, row.sha256, last=False) for row in rows]
+        # Before the end an older one may be the only whole one.
+        remove_others(self._folder / "trials" / str(key), saved[:_KEPT_CHECKPOINTS] if ended else saved)
 
     def records(self, key: TrialKey) -> list[StepRecord]:
         self.flush()

@@ -256,8 +256,12 @@ def _run(
     specs = []
     for each in planned:
         newest = store.newest(each.key)
+        store.tidy(each.key)
         if newest is not None and newest.last:
             continue
+        folder = store.folder / "trials" / str(each.key) / f"attempt-{store.attempt}"
+        # Made here and not by the trial: one that outlives its search must not bring back a folder that was deleted.
+        folder.mkdir(parents=True, exist_ok=True)
         architecture = architectures.get(each.key.sample)
         specs.append(
             TrialSpec(
@@ -267,11 +271,14 @@ def _run(
                 architecture=architecture.to_json() if architecture is not None else None,
                 dataset=str(inputs.dataset),
                 dataset_sha256=str(inputs.request.task.dataset_fingerprint),
-                folder=str(store.folder / "trials" / str(each.key) / f"attempt-{store.attempt}"),
+                folder=str(folder),
                 resume=str(newest.path) if newest is not None else None,
             )
         )
-    return trials.run(specs, store) if specs else {}
+    failures = trials.run(specs, store) if specs else {}
+    for spec in specs:
+        store.tidy(spec.key)
+    return failures
 
 
 def _seeds(request: SearchRequest, n: int) -> list[int]:

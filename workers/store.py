@@ -143,6 +143,9 @@ class Store(Protocol):
     def newest(self, key: TrialKey) -> Saved | None:
         """The newest acknowledged checkpoint whose file is whole; all that was reported so far is kept by then."""
 
+    def tidy(self, key: TrialKey) -> None:
+        """Remove what the trial has written and nothing acknowledged names; only while it does not run."""
+
     def records(self, key: TrialKey) -> list[StepRecord]:
         """All kept records in the order of their steps."""
 

@@ -37,7 +37,7 @@ class TrialSpec:
         architecture: what a retraining trains; None for a search.
         dataset: file that holds the text.
         dataset_sha256: of that file.
-        folder: the attempt's own.
+        folder: the attempt's own; it is there.
         resume: checkpoint to go on from.
     """
 
@@ -75,7 +75,6 @@ def run_trial(spec: TrialSpec, report: Callable[[Report], None]) -> None:
     where = "cuda" if request.resources.gpus > 0 and torch.cuda.is_available() else "cpu"
     work = _load(spec, request, where)
     folder = Path(spec.folder)
-    folder.mkdir(parents=True, exist_ok=True)
     device = device_fingerprint(request.resources.cpus, where)
     for record in work.run():
         saved = None

@@ -29,6 +29,8 @@ def spec(store: FolderStore, seed: int, **changed: Any) -> TrialSpec:
     dataset = store.folder / "dataset.txt"
     dataset.write_bytes(tiny.text())
     key = TrialKey("retrain", 0, seed)
+    folder = store.folder / "trials" / str(key) / "attempt-1"
+    folder.mkdir(parents=True, exist_ok=True)
     fields = {
         "key": key,
         "request": request.resolve({}, seed).model_dump(mode="json"),
@@ -36,7 +38,7 @@ def spec(store: FolderStore, seed: int, **changed: Any) -> TrialSpec:
         "architecture": interleaved(request.space).to_json(),
         "dataset": str(dataset),
         "dataset_sha256": hashlib.sha256(tiny.text()).hexdigest(),
-        "folder": str(store.folder / "trials" / str(key) / "attempt-1"),
+        "folder": str(folder),
         "resume": None,
     }
     return TrialSpec(**{**fields, **changed})
