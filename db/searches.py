@@ -1,8 +1,9 @@
-"""Searches: creation, the queue, leases, states. Every change of state is here, with its event, in one transaction.
+"""Searches: creation, reading, and what users and runners change, each with its event in one transaction.
 
     queued -> running -> succeeded | failed | cancelled;  failed | cancelled -> queued by `resume`
 
-A running search has a `stage`, and `cancelling` once somebody asked for its end.
+A running search has a `stage`, and `cancelling` once somebody asked for its end. How a search gets a runner, and back
+into the queue, is in `db.queue`.
 """
 
 from __future__ import annotations
@@ -12,20 +13,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, case, func, insert, null, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, func, insert, null, select, update
 from sqlalchemy import delete as delete_from
 
 from db import clock, events, paging
 from db.engine import insert_into
 from db.errors import IdempotencyConflict, NotFound, WrongState
 from db.ids import new_id
-from db.lease import LEASE_S, Lease, Runner, fence
+from db.lease import Lease, fence
 from db.models import idempotency_keys, searches, trials
 from db.paging import Page
 
 TERMINAL = ("succeeded", "failed", "cancelled")
 STAGES = ("measuring", "searching", "deriving", "retraining", "diagnosing", "exporting")
-MAX_FRUITLESS_ATTEMPTS = 3
 _WAITING = ("queued", "lost", "pre-empted")  # trials that a next attempt would start
 
 
@@ -62,50 +62,6 @@ class Search:
     started_at: datetime | None
     finished_at: datetime | None
     progress: Progress
-
-
-@dataclass(frozen=True)
-class Claim:
-    """What a dispatcher gets with a search.
-
-    Args:
-        lease: for `set_runner` and the runner.
-        attempt: 1, 2, ...: number of this claim, names the attempt's folders.
-        request: the stored request.
-        cpus, gpus: what one trial takes.
-        previous: the runner of the last attempt, if any: its process group must be gone before a new runner starts.
-    """
-
-    lease: Lease
-    attempt: int
-    request: dict[str, Any]
-    cpus: float
-    gpus: float
-    previous: Runner | None
-
-
-@dataclass(frozen=True)
-class Running:
-    """A running search, as a dispatcher that adopts it or signals it needs it; `runner` None before `set_runner`."""
-
-    lease: Lease
-    owner: str
-    attempt: int
-    cancelling: bool
-    cpus: float
-    gpus: float
-    runner: Runner | None
-    expires_in_s: float
-
-
-@dataclass(frozen=True)
-class Reclaimed:
-    """A search taken from a dead runner: its state now (queued, failed, cancelled), whom to end before it goes on."""
-
-    search_id: str
-    state: str
-    reason: str | None
-    runner: Runner | None
 
 
 @dataclass(frozen=True)
@@ -205,7 +161,7 @@ def get(connection: Connection, search_id: str) -> Search:
     return _search(row)
 
 
-def _of_trials(column: ColumnElement[int]) -> ColumnElement[int]:
+def of_trials(column: ColumnElement[int]) -> ColumnElement[int]:
     """The column's sum over the trials of the search in the outer statement."""
     total = select(func.coalesce(func.sum(column), 0)).where(trials.c.search_id == searches.c.id)
     return total.correlate(searches).scalar_subquery()
@@ -214,8 +170,8 @@ def _of_trials(column: ColumnElement[int]) -> ColumnElement[int]:
 # Built once: putting the statement together costs more than running it.
 _SELECT: Select[Any] = select(
     searches,
-    _of_trials(trials.c.step).label("trials_step"),
-    _of_trials(trials.c.n_steps).label("trials_n_steps"),
+    of_trials(trials.c.step).label("trials_step"),
+    of_trials(trials.c.n_steps).label("trials_n_steps"),
     clock.now().label("now"),
 )
 _SELECT_ONE = _SELECT.where(searches.c.id == bindparam("search_id"))
@@ -298,7 +254,7 @@ def cancel(connection: Connection, search_id: str) -> Search:
     if row.state in ("succeeded", "failed"):
         raise WrongState(f"search {search_id} has {row.state}; only a queued or running search can be cancelled")
     if row.state == "queued":
-        _set(
+        change(
             connection,
             search_id,
             state="cancelled",
@@ -308,7 +264,7 @@ def cancel(connection: Connection, search_id: str) -> Search:
         closed = _close_trials(connection, search_id, _WAITING, "cancelled")
         events.append_unfenced(connection, search_id, [*closed, ("cancelled", {})])
     elif row.state == "running" and not row.cancelling:
-        _set(connection, search_id, cancelling=True)
+        change(connection, search_id, cancelling=True)
         events.append_unfenced(connection, search_id, [("cancelling", {})])
     return get(connection, search_id)
 
@@ -321,7 +277,7 @@ def _locked(connection: Connection, search_id: str) -> Row[Any]:
     return row
 
 
-def _set(connection: Connection, search_id: str, **values: Any) -> None:
+def change(connection: Connection, search_id: str, **values: Any) -> None:
     """Change the row; callers hold the fence or the row's lock."""
     connection.execute(update(searches).where(searches.c.id == search_id).values(**values))
 
@@ -359,7 +315,7 @@ def resume(connection: Connection, search_id: str) -> Search:
     if row.cancelling:
         raise WrongState(f"search {search_id} is being cancelled; resume it once it is cancelled")
     if row.state in ("failed", "cancelled"):
-        _set(
+        change(
             connection,
             search_id,
             state="queued",
@@ -386,84 +342,6 @@ def delete(connection: Connection, search_id: str) -> None:
     connection.execute(delete_from(searches).where(searches.c.id == search_id))
 
 
-def claim_next(
-    connection: Connection, owner: str, *, free_cpus: float, free_gpus: float, lease_s: float = LEASE_S
-) -> Claim | None:
-    """Take the oldest queued search whose trial fits into what is free; None when there is none. Event `started`.
-
-    Args:
-        owner: who claims, such as host:pid of the dispatcher.
-        lease_s: until when, from the database's now.
-    """
-    oldest = (
-        select(searches.c.id)
-        .where(searches.c.state == "queued", searches.c.cpus <= free_cpus, searches.c.gpus <= free_gpus)
-        .order_by(searches.c.queued_at, searches.c.id)
-        .limit(1)
-        .with_for_update(skip_locked=True)  # left out on SQLite, where the transaction is the only writer
-        .scalar_subquery()
-    )
-    row = connection.execute(
-        update(searches)
-        .where(searches.c.id == oldest, searches.c.state == "queued")
-        .values(
-            state="running",
-            stage=None,
-            attempt=searches.c.attempt + 1,
-            fruitless_attempts=searches.c.fruitless_attempts + 1,
-            lease_token=searches.c.lease_token + 1,
-            lease_owner=owner,
-            lease_expires_at=clock.now() + lease_s,
-            claimed_at=clock.now(),
-            claimed_step=_of_trials(trials.c.step),
-            started_at=func.coalesce(searches.c.started_at, clock.now()),
-        )
-        .returning(searches)
-    ).one_or_none()
-    if row is None:
-        return None
-    lease = Lease(row.id, row.lease_token)
-    events.append(connection, lease, [("started", {"attempt": row.attempt})])
-    return Claim(lease, row.attempt, row.request, float(row.cpus), float(row.gpus), _runner(row))
-
-
-def _runner(row: Row[Any]) -> Runner | None:
-    return None if row.runner_pid is None else Runner(row.runner_host, row.runner_pid, row.runner_started_at)
-
-
-def set_runner(connection: Connection, lease: Lease, runner: Runner) -> None:
-    """Write down which process runs the search.
-
-    Raises:
-        LeaseLost
-    """
-    fence(connection, lease)
-    _set(
-        connection,
-        lease.search_id,
-        runner_host=runner.host,
-        runner_pid=runner.pid,
-        runner_started_at=runner.started_at,
-    )
-
-
-def heartbeat(connection: Connection, lease: Lease, *, lease_s: float = LEASE_S) -> bool:
-    """Renew the lease; returns whether the search is being cancelled. Use an engine with a busy timeout of 2 s.
-
-    Raises:
-        LeaseLost
-    """
-    cancelling = connection.scalar(
-        update(searches)
-        .where(searches.c.id == lease.search_id, searches.c.lease_token == lease.token)
-        .values(lease_expires_at=clock.now() + lease_s)
-        .returning(searches.c.cancelling)
-    )
-    if cancelling is None:
-        fence(connection, lease)
-    return bool(cancelling)
-
-
 def set_stage(connection: Connection, lease: Lease, stage: str) -> None:
     """Event `stage`, unless the search is in this stage already.
 
@@ -475,7 +353,7 @@ def set_stage(connection: Connection, lease: Lease, stage: str) -> None:
         raise ValueError(f"unknown stage {stage!r}; known: {', '.join(STAGES)}")
     fence(connection, lease)
     if connection.scalar(select(searches.c.stage).where(searches.c.id == lease.search_id)) != stage:
-        _set(connection, lease.search_id, stage=stage)
+        change(connection, lease.search_id, stage=stage)
         events.append(connection, lease, [("stage", {"stage": stage})])
 
 
@@ -486,7 +364,7 @@ def set_inputs(connection: Connection, lease: Lease, *, request: Mapping[str, An
         LeaseLost
     """
     events.append(connection, lease, [("latency_table", {"id": latency_table_id})])
-    _set(connection, lease.search_id, request=dict(request), latency_table_id=latency_table_id)
+    change(connection, lease.search_id, request=dict(request), latency_table_id=latency_table_id)
 
 
 def set_result(connection: Connection, lease: Lease, result: Mapping[str, Any]) -> None:
@@ -496,7 +374,7 @@ def set_result(connection: Connection, lease: Lease, result: Mapping[str, Any]) 
         LeaseLost
     """
     events.append(connection, lease, [("result", {})])
-    _set(connection, lease.search_id, result=dict(result))
+    change(connection, lease.search_id, result=dict(result))
 
 
 def finish(
@@ -519,17 +397,17 @@ def finish(
         raise ValueError(f"a search cannot finish as {state!r}; known: {', '.join(TERMINAL)}")
     if state == "failed" and not reason:
         raise ValueError("a failed search needs a reason that a person can act on")
-    _release(connection, lease, state, reason, running_trials="cancelled")
+    release(connection, lease, state, reason, running_trials="cancelled")
 
 
-def _release(connection: Connection, lease: Lease, state: str, reason: str | None, *, running_trials: str) -> None:
+def release(connection: Connection, lease: Lease, state: str, reason: str | None, *, running_trials: str) -> None:
     """Out of running: trials, events, the new state, and a new token, so that the old runner writes nothing more."""
     fence(connection, lease)
     closed = [*_close_trials(connection, lease.search_id, _WAITING, "cancelled")] if state in TERMINAL else []
     closed += _close_trials(connection, lease.search_id, ("running",), running_trials)
     kind = "requeued" if state == "queued" else state
     events.append(connection, lease, [*closed, (kind, {"reason": reason})])
-    _set(
+    change(
         connection,
         lease.search_id,
         state=state,
@@ -541,87 +419,4 @@ def _release(connection: Connection, lease: Lease, state: str, reason: str | Non
         finished_at=clock.now() if state in TERMINAL else None,
         # a failed or cancelled search shows where it ended
         stage=None if state in ("queued", "succeeded") else searches.c.stage,
-    )
-
-
-def requeue(connection: Connection, lease: Lease) -> str:
-    """Give a running search back in good order; returns `queued`, or `cancelled` if that was asked for meanwhile.
-
-    Does not count as an attempt; its running trials become `pre-empted`. Event `requeued`.
-
-    Raises:
-        LeaseLost
-    """
-    fence(connection, lease)
-    if connection.scalar(select(searches.c.cancelling).where(searches.c.id == lease.search_id)):
-        _release(connection, lease, "cancelled", None, running_trials="cancelled")
-        return "cancelled"
-    _release(connection, lease, "queued", None, running_trials="pre-empted")
-    fewer = searches.c.fruitless_attempts - 1
-    _set(connection, lease.search_id, fruitless_attempts=case((fewer < 0, 0), else_=fewer))
-    return "queued"
-
-
-def reclaim(connection: Connection, lease: Lease, reason: str) -> Reclaimed:
-    """Take a search from a runner that is known to be dead, before its lease ends. As `reclaim_expired`.
-
-    Args:
-        reason: what happened to the runner, such as "the runner exited with status 1".
-
-    Raises:
-        LeaseLost: somebody else claimed or finished it.
-    """
-    fence(connection, lease)
-    row = connection.execute(select(searches).where(searches.c.id == lease.search_id)).one()
-    state = "queued"
-    if row.cancelling:
-        state = "cancelled"
-    elif row.fruitless_attempts >= MAX_FRUITLESS_ATTEMPTS:
-        state = "failed"
-        reason = f"{row.fruitless_attempts} attempts in a row ended without a new checkpoint; the last one: {reason}"
-    _release(connection, lease, state, reason, running_trials="lost")
-    return Reclaimed(row.id, state, reason if state == "failed" else None, _runner(row))
-
-
-def reclaim_expired(connection: Connection) -> tuple[Reclaimed, ...]:
-    """Take every running search whose lease is over (database time) from its runner.
-
-    It becomes `cancelled` if that was asked for, `failed` after three attempts in a row without a new acknowledged
-    checkpoint, else `queued` (event `requeued`). Its running trials become `lost`.
-    """
-    expired = connection.execute(
-        select(searches.c.id, searches.c.lease_token, searches.c.runner_host, searches.c.runner_pid)
-        .where(searches.c.state == "running", searches.c.lease_expires_at < clock.now())
-        .order_by(searches.c.id)
-        .with_for_update(skip_locked=True)
-    ).all()
-    return tuple(
-        reclaim(connection, Lease(row.id, row.lease_token), f"the runner {_where(row)} was not heard of any more")
-        for row in expired
-    )
-
-
-def _where(row: Row[Any, Any, Any, Any]) -> str:
-    return "(never started)" if row.runner_pid is None else f"(pid {row.runner_pid} on {row.runner_host})"
-
-
-def running(connection: Connection) -> tuple[Running, ...]:
-    """All running searches: what a dispatcher adopts, counts as taken, and signals when `cancelling`."""
-    statement = (
-        select(searches, (searches.c.lease_expires_at - clock.now()).label("expires_in_s"))
-        .where(searches.c.state == "running")
-        .order_by(searches.c.id)
-    )
-    return tuple(
-        Running(
-            Lease(row.id, row.lease_token),
-            row.lease_owner,
-            row.attempt,
-            row.cancelling,
-            row.cpus,
-            row.gpus,
-            _runner(row),
-            row.expires_in_s,
-        )
-        for row in connection.execute(statement)
     )

@@ -22,11 +22,11 @@ import structlog
 from sqlalchemy import Engine
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
-from db import revision, searches
+from db import queue, revision, searches
 from db.engine import make_engine, reading, transaction
 from db.errors import LeaseLost
 from db.lease import Lease, Runner
-from db.searches import Claim, Running
+from db.queue import Claim, Running
 from workers import cluster, processes
 from workers.cluster import ClusterError
 from workers.disk import explain
@@ -104,7 +104,7 @@ class Dispatcher:
         """Reclaim what died, press what is to stop, start what fits."""
         self._reap()
         with reading(self._engine) as connection:
-            running = searches.running(connection)
+            running = queue.running(connection)
         held = {each.lease for each in running}
         self._stopping_since = {lease: since for lease, since in self._stopping_since.items() if lease in held}
         if self._settings.ray_address is None and running and cluster.find(self._settings.data_dir) is None:
@@ -120,7 +120,7 @@ class Dispatcher:
             elif each.cancelling:
                 self._press(each)
         with transaction(self._engine) as connection:
-            reclaimed = searches.reclaim_expired(connection)
+            reclaimed = queue.reclaim_expired(connection)
         for lost in reclaimed:
             _log("lease expired", search=lost.search_id, state=lost.state, reason=lost.reason)
             self._end_runner(lost.runner)
@@ -157,7 +157,7 @@ class Dispatcher:
     def _press_all(self, here: set[ProcessId]) -> bool:
         """Ask every runner of this host to stop, and add it to `here`; whether there is one."""
         with reading(self._engine) as connection:
-            running = [each for each in searches.running(connection) if self._is_here(each.runner)]
+            running = [each for each in queue.running(connection) if self._is_here(each.runner)]
         for each in running:
             assert each.runner is not None
             here.add(_process(each.runner))
@@ -188,9 +188,9 @@ class Dispatcher:
             with transaction(self._engine) as connection:
                 if running.lease in self._stopping_since:
                     # Asked to stop before it could listen, it has died of the signal: no failed attempt.
-                    searches.requeue(connection, running.lease)
+                    queue.requeue(connection, running.lease)
                     return
-                reclaimed = searches.reclaim(connection, running.lease, "its runner ended unexpectedly; see runner.log")
+                reclaimed = queue.reclaim(connection, running.lease, "its runner ended unexpectedly; see runner.log")
         except LeaseLost:
             return  # it had written its own end before it went
         _log("runner died", search=reclaimed.search_id, state=reclaimed.state, reason=reclaimed.reason)
@@ -218,7 +218,7 @@ class Dispatcher:
     def _start_next(self) -> bool:
         """Start the oldest queued search that fits into what is free; whether one was started."""
         with reading(self._engine) as connection:
-            running = searches.running(connection)
+            running = queue.running(connection)
             is_queued = bool(searches.list(connection, state="queued", limit=1).items)
         if not is_queued:
             return False
@@ -236,7 +236,7 @@ class Dispatcher:
         except OSError as error:
             problem = f"ray could not be started: {explain(error, self._settings.data_dir)}"
         with transaction(self._engine) as connection:
-            claim = searches.claim_next(
+            claim = queue.claim_next(
                 connection,
                 f"{self._host}:{os.getpid()}",
                 free_cpus=free_cpus,
@@ -297,7 +297,7 @@ class Dispatcher:
         process = processes.identify(child.pid)
         try:
             with transaction(self._engine) as connection:
-                searches.set_runner(connection, lease, Runner(self._host, process.pid, process.started))
+                queue.set_runner(connection, lease, Runner(self._host, process.pid, process.started))
         except LeaseLost:  # this process was held up for longer than a lease; the runner will notice too
             processes.end_session(process, patience_s=0)
             return

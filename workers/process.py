@@ -21,7 +21,7 @@ from typing import Literal
 from sqlalchemy import Engine
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
-from db import searches
+from db import queue, searches
 from db.engine import make_engine, reading, transaction
 from db.errors import LeaseLost
 from db.lease import Lease, Runner
@@ -64,7 +64,7 @@ class Heartbeat:
             sent = time.monotonic()
             try:
                 with transaction(self._engine) as connection:
-                    cancelling = searches.heartbeat(connection, self._lease, lease_s=self._settings.lease_s)
+                    cancelling = queue.heartbeat(connection, self._lease, lease_s=self._settings.lease_s)
                 # The lease counts from before the database's answer; a last try may take the timeout.
                 deadline = sent + self._settings.lease_s - HEARTBEAT_TIMEOUT_S
                 if cancelling:
@@ -129,7 +129,7 @@ def run(settings: Settings, lease: Lease) -> int:
     engine = make_engine(settings.database_url)
     here = processes.identify(os.getpid())
     with transaction(engine) as connection:  # again, lest the dispatcher died before it could
-        searches.set_runner(connection, lease, Runner(socket.gethostname(), here.pid, here.started))
+        queue.set_runner(connection, lease, Runner(socket.gethostname(), here.pid, here.started))
     with reading(engine) as connection:
         search = searches.get(connection, lease.search_id)
     recorder = Recorder(
@@ -172,7 +172,7 @@ def _written(engine: Engine, lease: Lease, state: End, reason: str | None) -> bo
     try:
         with transaction(engine) as connection:
             if state == "stopped":
-                searches.requeue(connection, lease)  # or cancelled, where that was asked for
+                queue.requeue(connection, lease)  # or cancelled, where that was asked for
             else:
                 searches.finish(connection, lease, state, reason=reason)
     except OperationalError as error:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from api.settings import Settings
-from db import searches, trials
+from db import queue, trials
 from db.engine import transaction
 from db.migrate import upgrade
 from db.reports import NewReport
@@ -49,7 +49,7 @@ def submitted(service: Running) -> dict[str, Any]:
 @pytest.fixture
 def claimed(service: Running, submitted: dict[str, Any]) -> Claimed:
     with transaction(service.engine) as connection:
-        claim = searches.claim_next(connection, "test", free_cpus=4, free_gpus=0, lease_s=600)
+        claim = queue.claim_next(connection, "test", free_cpus=4, free_gpus=0, lease_s=600)
         assert claim is not None
         (trial,) = trials.ensure(connection, claim.lease, [trials.NewTrial("search", 0, 0, n_steps=20, params={})])
         trials.start(connection, claim.lease, trial.id, attempt=1)

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, func, select
 
-from db import architectures, artifacts, checkpoints, datasets, latency_tables, reports, rules, searches, trials
+from db import architectures, artifacts, checkpoints, datasets, latency_tables, queue, reports, rules, searches, trials
 from db.engine import reading, transaction
 from db.lease import Lease, Runner
 from db.models import metadata
@@ -34,9 +34,9 @@ def queued(engine: Engine, **changes: Any) -> str:
         return create(connection, **changes).id
 
 
-def claim(engine: Engine, *, lease_s: float = 60.0) -> searches.Claim:
+def claim(engine: Engine, *, lease_s: float = 60.0) -> queue.Claim:
     with transaction(engine) as connection:
-        found = searches.claim_next(connection, "here:1", free_cpus=8, free_gpus=8, lease_s=lease_s)
+        found = queue.claim_next(connection, "here:1", free_cpus=8, free_gpus=8, lease_s=lease_s)
     assert found is not None
     return found
 
@@ -90,7 +90,7 @@ def fill(engine: Engine) -> None:
     queued(engine, idempotency_key="key", request_hash="hash")
     lease = claim(engine).lease
     with transaction(engine) as connection:
-        searches.set_runner(connection, lease, Runner("here", 42, 1.5))
+        queue.set_runner(connection, lease, Runner("here", 42, 1.5))
         searches.set_stage(connection, lease, "searching")
         latency_tables.put(connection, lease, table_id="table", key="k", body={"entries": {}})
         searches.set_inputs(connection, lease, request={"name": "tiny"}, latency_table_id="table")

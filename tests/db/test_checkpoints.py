@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from db import checkpoints, events, reports, searches
+from db import checkpoints, events, queue, reports
 from db.engine import reading, transaction
 from db.errors import NotFound
 from tests.db.rows import Started, counts, report, started
@@ -100,8 +100,8 @@ def test_restart_goes_on_behind_what_was_acknowledged(engine: Engine) -> None:
     acknowledge(engine, run, [report(run.trial_id, step) for step in range(0, 11)], 10)
     with transaction(engine) as connection:
         reports.insert(connection, run.lease, [report(run.trial_id, step) for step in range(11, 15)])
-        searches.reclaim_expired(connection)
-        claimed = searches.claim_next(connection, "here:2", free_cpus=1, free_gpus=0)
+        queue.reclaim_expired(connection)
+        claimed = queue.claim_next(connection, "here:2", free_cpus=1, free_gpus=0)
         assert claimed is not None
         newest = checkpoints.newest(connection, run.trial_id)
         assert newest is not None

@@ -11,6 +11,7 @@ from db import (
     checkpoints,
     events,
     latency_tables,
+    queue,
     reports,
     rules,
     searches,
@@ -25,14 +26,14 @@ Write = Callable[[Connection, Lease, str], object]
 
 WRITES: dict[str, Write] = {
     "events.append": lambda c, lease, trial: events.append(c, lease, [("warning", {"message": "late"})]),
-    "searches.set_runner": lambda c, lease, trial: searches.set_runner(c, lease, Runner("here", 2, 0.0)),
-    "searches.heartbeat": lambda c, lease, trial: searches.heartbeat(c, lease),
+    "queue.set_runner": lambda c, lease, trial: queue.set_runner(c, lease, Runner("here", 2, 0.0)),
+    "queue.heartbeat": lambda c, lease, trial: queue.heartbeat(c, lease),
     "searches.set_stage": lambda c, lease, trial: searches.set_stage(c, lease, "searching"),
     "searches.set_inputs": lambda c, lease, trial: searches.set_inputs(c, lease, request={}, latency_table_id="t"),
     "searches.set_result": lambda c, lease, trial: searches.set_result(c, lease, {}),
     "searches.finish": lambda c, lease, trial: searches.finish(c, lease, "succeeded"),
-    "searches.requeue": lambda c, lease, trial: searches.requeue(c, lease),
-    "searches.reclaim": lambda c, lease, trial: searches.reclaim(c, lease, "late"),
+    "queue.requeue": lambda c, lease, trial: queue.requeue(c, lease),
+    "queue.reclaim": lambda c, lease, trial: queue.reclaim(c, lease, "late"),
     "trials.ensure": lambda c, lease, trial: trials.ensure(c, lease, [trials.NewTrial("search", 0, 1, 100, {})]),
     "trials.start": lambda c, lease, trial: trials.start(c, lease, trial, attempt=1),
     "trials.finish": lambda c, lease, trial: trials.finish(c, lease, trial, "succeeded"),
@@ -66,7 +67,7 @@ def everything(engine: Engine, run: Started) -> tuple[object, ...]:
 def test_runner_of_a_lost_lease_writes_nothing(engine: Engine, write: Write) -> None:
     run = started(engine, lease_s=-1)
     with transaction(engine) as connection:
-        searches.reclaim_expired(connection)
+        queue.reclaim_expired(connection)
     claim(engine)  # somebody else runs it now
     before = everything(engine, run)
     with pytest.raises(LeaseLost, match="is over; this runner must stop"), transaction(engine) as connection:

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import Engine, event, select, text, update
 from sqlalchemy.exc import IntegrityError
 
-from db import checkpoints, events, models, reports, searches, trials
+from db import checkpoints, events, models, queue, reports, searches, trials
 from db.engine import reading, transaction
 from db.errors import IdempotencyConflict, InvalidCursor, NotFound, WrongState
 from db.lease import Runner
@@ -121,18 +121,18 @@ def test_list_pages_newest_first(engine: Engine) -> None:
 def test_claim_takes_the_oldest_that_fits(engine: Engine) -> None:
     big, old, new = queued(engine, cpus=4.0), queued(engine, request={"old": True}), queued(engine, gpus=1.0)
     with transaction(engine) as connection:
-        first = searches.claim_next(connection, "here:1", free_cpus=2, free_gpus=0)
+        first = queue.claim_next(connection, "here:1", free_cpus=2, free_gpus=0)
         assert first is not None
         assert (first.lease.search_id, first.attempt, first.previous) == (old, 1, None)
         assert (first.request, first.cpus, first.gpus) == ({"old": True}, 1.0, 0.0)
-        assert searches.claim_next(connection, "here:1", free_cpus=2, free_gpus=0.5) is None
-        second = searches.claim_next(connection, "here:1", free_cpus=4, free_gpus=1)
+        assert queue.claim_next(connection, "here:1", free_cpus=2, free_gpus=0.5) is None
+        second = queue.claim_next(connection, "here:1", free_cpus=4, free_gpus=1)
         assert second is not None
         assert second.lease.search_id == big
-        third = searches.claim_next(connection, "here:1", free_cpus=1, free_gpus=1)
+        third = queue.claim_next(connection, "here:1", free_cpus=1, free_gpus=1)
         assert third is not None
         assert third.lease.search_id == new
-        assert searches.claim_next(connection, "here:1", free_cpus=9, free_gpus=9) is None
+        assert queue.claim_next(connection, "here:1", free_cpus=9, free_gpus=9) is None
         search = searches.get(connection, old)
     assert (search.state, search.attempt) == ("running", 1)
     assert search.started_at is not None
@@ -146,7 +146,7 @@ def test_contended_claims_take_each_search_once(engine: Engine) -> None:
         taken = []
         while True:
             with transaction(engine) as connection:
-                found = searches.claim_next(connection, owner, free_cpus=1, free_gpus=0)
+                found = queue.claim_next(connection, owner, free_cpus=1, free_gpus=0)
             if found is None:
                 return taken
             taken.append(found.lease.search_id)
@@ -162,11 +162,11 @@ def test_running_searches_can_be_adopted(engine: Engine) -> None:
     lease = claim(engine).lease
     runner = Runner("here", 42, 1700000000.25)
     with transaction(engine) as connection:
-        (before,) = searches.running(connection)
+        (before,) = queue.running(connection)
         assert (before.runner, before.owner, before.attempt) == (None, "here:1", 1)
-        searches.set_runner(connection, lease, runner)
+        queue.set_runner(connection, lease, runner)
         searches.cancel(connection, search_id)
-        (after,) = searches.running(connection)
+        (after,) = queue.running(connection)
     assert (after.lease, after.runner, after.cancelling, after.cpus, after.gpus) == (lease, runner, True, 1.0, 0.5)
     assert 0 < after.expires_in_s <= 60
 
@@ -174,12 +174,12 @@ def test_running_searches_can_be_adopted(engine: Engine) -> None:
 def test_heartbeat_renews_the_lease_and_tells_of_a_cancel(engine: Engine) -> None:
     run = started(engine, lease_s=-1)
     with transaction(engine) as connection:
-        assert searches.heartbeat(connection, run.lease) is False
+        assert queue.heartbeat(connection, run.lease) is False
     with transaction(engine) as connection:
-        assert searches.reclaim_expired(connection) == ()
+        assert queue.reclaim_expired(connection) == ()
         searches.cancel(connection, run.search_id)
-        assert searches.heartbeat(connection, run.lease, lease_s=5) is True
-        (adopted,) = searches.running(connection)
+        assert queue.heartbeat(connection, run.lease, lease_s=5) is True
+        (adopted,) = queue.running(connection)
     assert 0 < adopted.expires_in_s <= 5
 
 
@@ -232,7 +232,7 @@ def test_cancel_of_a_queued_search_is_immediate(engine: Engine) -> None:
     assert again.finished_at is not None
     assert types(engine, search_id) == ["queued", "cancelled"]
     with transaction(engine) as connection:
-        assert searches.claim_next(connection, "here:1", free_cpus=9, free_gpus=9) is None
+        assert queue.claim_next(connection, "here:1", free_cpus=9, free_gpus=9) is None
 
 
 def test_cancel_of_a_running_search_is_persisted_first(engine: Engine) -> None:
@@ -317,7 +317,7 @@ def test_requeue_in_good_order_counts_as_no_attempt(engine: Engine) -> None:
         with transaction(engine) as connection:
             (trial,) = trials.ensure(connection, found.lease, [trials.NewTrial("search", 0, 0, 100, {})])
             trials.start(connection, found.lease, trial.id, attempt=attempt)
-            assert searches.requeue(connection, found.lease) == "queued"
+            assert queue.requeue(connection, found.lease) == "queued"
         assert trial_states(engine, search_id) == ["pre-empted"]
     assert get(engine, search_id).state == "queued"
     assert types(engine, search_id)[-2:] == ["trial", "requeued"]
@@ -327,7 +327,7 @@ def test_requeue_of_a_cancelled_search_ends_it(engine: Engine) -> None:
     run = started(engine)
     with transaction(engine) as connection:
         searches.cancel(connection, run.search_id)
-        assert searches.requeue(connection, run.lease) == "cancelled"
+        assert queue.requeue(connection, run.lease) == "cancelled"
     assert trial_states(engine, run.search_id) == ["cancelled"]
 
 
@@ -335,10 +335,10 @@ def test_reclaim_returns_whom_to_end(engine: Engine) -> None:
     run = started(engine, lease_s=-1)
     runner = Runner("here", 42, 1700000000.25)
     with transaction(engine) as connection:
-        searches.set_runner(connection, run.lease, runner)
+        queue.set_runner(connection, run.lease, runner)
     with transaction(engine) as connection:
-        assert searches.reclaim_expired(connection) == (searches.Reclaimed(run.search_id, "queued", None, runner),)
-        assert searches.reclaim_expired(connection) == ()
+        assert queue.reclaim_expired(connection) == (queue.Reclaimed(run.search_id, "queued", None, runner),)
+        assert queue.reclaim_expired(connection) == ()
     assert trial_states(engine, run.search_id) == ["lost"]
     assert types(engine, run.search_id)[-2:] == ["trial", "requeued"]
     with reading(engine) as connection:
@@ -351,21 +351,21 @@ def test_reclaim_returns_whom_to_end(engine: Engine) -> None:
 def test_reclaim_leaves_live_leases(engine: Engine) -> None:
     started(engine, lease_s=60)
     with transaction(engine) as connection:
-        assert searches.reclaim_expired(connection) == ()
+        assert queue.reclaim_expired(connection) == ()
 
 
 def test_dead_runner_is_reclaimed_before_its_lease_ends(engine: Engine) -> None:
     run = started(engine, lease_s=60)
     with transaction(engine) as connection:
-        found = searches.reclaim(connection, run.lease, "the runner exited with status 1")
-    assert found == searches.Reclaimed(run.search_id, "queued", None, None)
+        found = queue.reclaim(connection, run.lease, "the runner exited with status 1")
+    assert found == queue.Reclaimed(run.search_id, "queued", None, None)
 
 
 def test_reclaim_ends_a_search_that_was_being_cancelled(engine: Engine) -> None:
     run = started(engine, lease_s=-1)
     with transaction(engine) as connection:
         searches.cancel(connection, run.search_id)
-        (found,) = searches.reclaim_expired(connection)
+        (found,) = queue.reclaim_expired(connection)
     assert found.state == "cancelled"
     assert get(engine, run.search_id).state == "cancelled"
     assert trial_states(engine, run.search_id) == ["lost"]
@@ -376,7 +376,7 @@ def test_third_attempt_without_a_checkpoint_fails(engine: Engine) -> None:
     for state in ("queued", "queued", "failed"):
         claim(engine, lease_s=-1)
         with transaction(engine) as connection:
-            (found,) = searches.reclaim_expired(connection)
+            (found,) = queue.reclaim_expired(connection)
         assert found.state == state
     reason = (
         "3 attempts in a row ended without a new checkpoint; "
@@ -389,14 +389,14 @@ def test_third_attempt_without_a_checkpoint_fails(engine: Engine) -> None:
         assert searches.resume(connection, search_id).state == "queued"
     claim(engine, lease_s=-1)
     with transaction(engine) as connection:
-        assert searches.reclaim_expired(connection)[0].state == "queued"  # the count began anew
+        assert queue.reclaim_expired(connection)[0].state == "queued"  # the count began anew
 
 
 def test_new_checkpoint_ends_the_count_of_attempts(engine: Engine) -> None:
     run = started(engine, lease_s=-1)
     for step in range(6):
         with transaction(engine) as connection:
-            (lease,) = (found.lease for found in searches.running(connection))
+            (lease,) = (found.lease for found in queue.running(connection))
             checkpoints.acknowledge(
                 connection,
                 lease,
@@ -407,11 +407,11 @@ def test_new_checkpoint_ends_the_count_of_attempts(engine: Engine) -> None:
                 sha256="s",
                 attempt=step + 1,
             )
-            (found,) = searches.reclaim_expired(connection)
+            (found,) = queue.reclaim_expired(connection)
         assert found.state == "queued"
         claim(engine, lease_s=-1)
     with transaction(engine) as connection:
-        (found,) = searches.reclaim_expired(connection)
+        (found,) = queue.reclaim_expired(connection)
     assert found.state == "failed"
 
 
@@ -429,7 +429,7 @@ def test_progress_sums_the_trials(engine: Engine) -> None:
     assert progress.eta_s is not None
     assert 300 <= progress.eta_s < 3000  # one step a second or somewhat less: the machine may be slow
     with transaction(engine) as connection:
-        searches.requeue(connection, lease)
+        queue.requeue(connection, lease)
     assert get(engine, search_id).progress == searches.Progress(100, 400, 0.25, None)
     lease = claim(engine).lease
     assert get(engine, search_id).progress.eta_s is None  # this attempt has done nothing yet
@@ -461,7 +461,7 @@ def test_one_search_costs_one_indexed_statement(engine: Engine) -> None:
     with transaction(engine) as connection:
         searches.get(connection, search_id)
         searches.list(connection, state="queued")
-        searches.claim_next(connection, "here:1", free_cpus=1, free_gpus=1)
+        queue.claim_next(connection, "here:1", free_cpus=1, free_gpus=1)
     event.remove(engine, "before_cursor_execute", note)
     ours = [(sql, parameters) for sql, parameters in statements if not sql.startswith(("BEGIN", "INSERT"))]
     assert len(ours) == 4  # get, list, claim, and the claim's event number

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine
 
-from db import events, searches, trials
+from db import events, queue, searches, trials
 from db.engine import reading, transaction
 from db.errors import NotFound
 from db.trials import NewTrial
@@ -86,7 +86,7 @@ def test_trials_wait_for_the_next_attempt(engine: Engine) -> None:
     run = started(engine, lease_s=-1)
     with transaction(engine) as connection:
         trials.ensure(connection, run.lease, [NewTrial("search", 0, 1, 100, {})])
-        searches.reclaim_expired(connection)
+        queue.reclaim_expired(connection)
     lease = claim(engine).lease
     with transaction(engine) as connection:
         assert [trial.state for trial in trials.of_search(connection, run.search_id)] == ["lost", "queued"]

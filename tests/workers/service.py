@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
-from db import events, migrate, searches
+from db import events, migrate, queue, searches
 from db.engine import make_engine, reading, transaction
 from nas.config import SearchRequest
 from workers.cluster import Cluster, python_path
@@ -74,9 +74,9 @@ class Service:
         with reading(self.engine) as connection:
             return searches.get(connection, search_id)
 
-    def running(self, search_id: str) -> searches.Running:
+    def running(self, search_id: str) -> queue.Running:
         with reading(self.engine) as connection:
-            (found,) = [each for each in searches.running(connection) if each.lease.search_id == search_id]
+            (found,) = [each for each in queue.running(connection) if each.lease.search_id == search_id]
         return found
 
     def events(self, search_id: str) -> list[events.Event]:

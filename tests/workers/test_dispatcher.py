@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from db import searches
+from db import queue, searches
 from db.engine import transaction
 from db.lease import Runner
 from tests import tiny
@@ -107,17 +107,17 @@ def test_a_runner_that_died_gives_its_search_back_and_after_three_times_fails_it
     search_id = service.submit(tiny.request())
     for attempt in (1, 2, 3):
         with transaction(service.engine) as connection:
-            claim = searches.claim_next(connection, "test", free_cpus=1, free_gpus=0)
+            claim = queue.claim_next(connection, "test", free_cpus=1, free_gpus=0)
             assert claim is not None
             assert claim.attempt == attempt
             gone = subprocess.Popen([sys.executable, "-c", ""])
             process = processes.identify(gone.pid)
             gone.wait()
             runner = Runner(socket.gethostname(), process.pid, process.started)
-            searches.set_runner(connection, claim.lease, runner)
+            queue.set_runner(connection, claim.lease, runner)
         looking = Dispatcher(Settings(data_dir=tmp_path, ray_address="127.0.0.1:1", cpus=1e-9))
         with transaction(service.engine) as connection:
-            (running,) = searches.running(connection)
+            (running,) = queue.running(connection)
         assert looking._is_dead(running.runner)
         looking._reclaim(running)
     search = service.search(search_id)
@@ -133,9 +133,9 @@ def test_a_runner_that_is_stopped_while_it_starts_has_not_failed(tmp_path: Path)
         starting = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True)
         process = processes.identify(starting.pid)
         with transaction(service.engine) as connection:
-            claim = searches.claim_next(connection, "test", free_cpus=1, free_gpus=0)
+            claim = queue.claim_next(connection, "test", free_cpus=1, free_gpus=0)
             assert claim is not None
-            searches.set_runner(connection, claim.lease, Runner(socket.gethostname(), process.pid, process.started))
+            queue.set_runner(connection, claim.lease, Runner(socket.gethostname(), process.pid, process.started))
         Dispatcher(Settings(data_dir=tmp_path, ray_address="127.0.0.1:1")).end()
         assert starting.wait() == -signal.SIGUSR1
         assert starting.stdin is not None
@@ -157,9 +157,9 @@ def test_a_search_that_is_cancelled_again_has_the_whole_patience_again(
         runner = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
         process = processes.identify(runner.pid)
         with transaction(service.engine) as connection:
-            claim = searches.claim_next(connection, "test", free_cpus=1, free_gpus=0)
+            claim = queue.claim_next(connection, "test", free_cpus=1, free_gpus=0)
             assert claim is not None
-            searches.set_runner(connection, claim.lease, Runner(socket.gethostname(), process.pid, process.started))
+            queue.set_runner(connection, claim.lease, Runner(socket.gethostname(), process.pid, process.started))
             searches.cancel(connection, search_id)
         looking.look()
         with transaction(service.engine) as connection:
@@ -179,9 +179,9 @@ def test_a_hung_runner_of_a_cancelled_search_is_ended_by_force(tmp_path: Path) -
     hung.stdout.readline()
     process = processes.identify(hung.pid)
     with transaction(service.engine) as connection:
-        claim = searches.claim_next(connection, "test", free_cpus=1, free_gpus=0)
+        claim = queue.claim_next(connection, "test", free_cpus=1, free_gpus=0)
         assert claim is not None
-        searches.set_runner(connection, claim.lease, Runner(socket.gethostname(), process.pid, process.started))
+        queue.set_runner(connection, claim.lease, Runner(socket.gethostname(), process.pid, process.started))
         searches.cancel(connection, search_id)
     looking = Dispatcher(Settings(data_dir=tmp_path, ray_address="127.0.0.1:1", stop_patience_s=0.5))
     while service.search(search_id).state != "cancelled":

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from db import searches
+from db import queue, searches
 from db.engine import transaction
 from tests import tiny
 from tests.workers.service import Service
@@ -45,10 +45,10 @@ def start(service: Service, command: list[str], **settings: str) -> subprocess.P
     )
 
 
-def claim(service: Service) -> searches.Claim:
+def claim(service: Service) -> queue.Claim:
     service.submit(tiny.request())
     with transaction(service.engine) as connection:
-        claimed = searches.claim_next(connection, "test", free_cpus=1, free_gpus=0, lease_s=60)
+        claimed = queue.claim_next(connection, "test", free_cpus=1, free_gpus=0, lease_s=60)
     assert claimed is not None
     return claimed
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from db import datasets, reports, searches, trials
+from db import datasets, queue, reports, trials
 from db.engine import reading, transaction
 from nas.errors import InvalidInput, SearchFailed
 from nas.steps import StepRecord
@@ -27,7 +27,7 @@ class Claimed:
     """A search that was claimed, and its recorder."""
 
     service: Service
-    claim: searches.Claim
+    claim: queue.Claim
     recorder: Recorder
     stop: threading.Event
     lost: threading.Event
@@ -57,7 +57,7 @@ def claimed(tmp_path: Path) -> Iterator[Claimed]:
     service = Service(tmp_path, None)
     service.submit(tiny.request())
     with transaction(service.engine) as connection:
-        claim = searches.claim_next(connection, "test", free_cpus=1, free_gpus=0, lease_s=1000)
+        claim = queue.claim_next(connection, "test", free_cpus=1, free_gpus=0, lease_s=1000)
     assert claim is not None
     stop, lost = threading.Event(), threading.Event()
     recorder = Recorder(service.engine, claim.lease, tmp_path, claim.attempt, stop, lost.set)
@@ -169,7 +169,7 @@ def test_another_number_on_another_device_is_a_warning(claimed: Claimed) -> None
 
 def test_a_recorder_whose_lease_is_lost_writes_nothing_and_ends_its_process(claimed: Claimed) -> None:
     with transaction(claimed.service.engine) as connection:
-        searches.reclaim(connection, claimed.claim.lease, "taken away by this test")
+        queue.reclaim(connection, claimed.claim.lease, "taken away by this test")
     n_before = len(claimed.kinds())
     claimed.report(10)
     assert claimed.lost.wait(timeout=10)
