@@ -13,7 +13,7 @@ import typer
 from pydantic import ValidationError
 
 from api.client import ClientError, Unreachable
-from api.commands import local, rule, searches, service
+from api.commands import datasets, health, local, rule, searches, service
 from api.commands.refuse import Refused
 from api.field_errors import field_errors, summary
 from api.version import installed
@@ -28,8 +28,10 @@ app = typer.Typer(
 )
 service.register(app)
 searches.register(app)
+datasets.register(app)
 local.register(app)
 rule.register(app)
+health.register(app)
 
 
 def _show_version(wanted: bool) -> None:

@@ -26,6 +26,9 @@ class Settings(db_settings.Settings):
 
     ray_address: str | None = Field(None, description="host:port of an existing Ray cluster; None: one of our own")
     ray_token_file: Path | None = Field(None, description="token of that cluster; ours makes its own")
+    ray_node_host: str | None = Field(
+        None, description="by which the cluster's other nodes reach this machine; None: its address on the way there"
+    )
     ray_temp_dir: Path = Field(Path("/tmp"), description="where Ray's session folder goes; a short path")
     object_store_mb: int = Field(128, ge=80, description="shared memory of the local Ray, MiB")
     cpus: float = Field(default_factory=_usable_cpus, gt=0, description="CPUs that trials may take")

@@ -1,8 +1,10 @@
-"""Commands that run parts of the service: serve, api, dispatch, migrate."""
+"""Commands that run parts of the service: serve, api, dispatch, migrate, ray-node."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -24,6 +26,7 @@ def register(app: typer.Typer) -> None:
     app.command()(api)
     app.command()(dispatch)
     app.command()(migrate)
+    app.command()(ray_node)
 
 
 def serve(
@@ -51,19 +54,55 @@ def dispatch(
         int | None,
         typer.Option("--parent", metavar="PID", help="Stop when the process that started it, of this pid, is gone."),
     ] = None,
+    join_ray: Annotated[
+        bool,
+        typer.Option(
+            "--join-ray", help="First join the Ray cluster with this machine, as a node without trials."
+        ),
+    ] = False,
 ) -> None:
     """Run the dispatcher alone: it claims queued searches and starts a runner for each."""
     from api.serving import environment
-    from workers import dispatcher
+    from workers import dispatcher, ray_node
+    from workers.cluster import ClusterError
     from workers.settings import Settings as WorkerSettings
 
     kept = environment(_with_database(read_settings(data_dir)))
     os.environ.clear()  # the token stays with the api: runners and trials inherit from here
     os.environ.update(kept)
+    found = WorkerSettings()
+    node_ended = False
+
+    def stop() -> None:  # without it runners find no Ray: whoever watches this process starts both again
+        nonlocal node_ended
+        node_ended = True
+        os.kill(os.getpid(), signal.SIGTERM)
+
     try:
-        dispatcher.run(WorkerSettings(), parent=parent)
-    except dispatcher.DispatcherError as error:
+        with contextlib.ExitStack() as stack:
+            if join_ray:
+                stack.enter_context(ray_node.running(found, cpus=0, on_end=stop))
+            dispatcher.run(found, parent=parent)
+    except (dispatcher.DispatcherError, ClusterError) as error:
         raise Refused(str(error)) from None
+    if node_ended:
+        raise Refused("this machine's Ray node ended, so the dispatcher stopped; is the head still there?")
+
+
+def ray_node(
+    head: Annotated[bool, typer.Option("--head", help="Be the cluster's head; the other nodes join it.")] = False,
+) -> None:
+    """Run this machine's node of a Ray cluster of several: it takes trials. Its settings come from the environment."""
+    from workers import ray_node as node
+    from workers.cluster import ClusterError
+    from workers.settings import Settings as WorkerSettings
+
+    try:
+        status = node.run(WorkerSettings(), head=head)
+    except ClusterError as error:
+        raise Refused(str(error)) from None
+    if status:
+        raise Refused("the Ray node ended by itself; what it said stands above")
 
 
 def migrate(data_dir: DataDir = None) -> None:
