@@ -33,7 +33,9 @@ from workers.disk import explain
 from workers.lock import Locked, lock
 from workers.processes import ProcessId
 from workers.settings import Settings
+from workers.sweep import EVERY_S, sweep
 
+LOCK_FILE = "dispatcher.lock"  # in the data folder
 _TERMINATE_SHARE = 0.7  # of the patience: SIGUSR1 before, SIGTERM after, SIGKILL at its end
 _logger = structlog.wrap_logger(structlog.PrintLogger(sys.stderr))
 
@@ -68,6 +70,7 @@ def run(settings: Settings, *, parent: int | None = None) -> None:
         while not stop.is_set() and parent in (None, os.getppid()):
             try:
                 dispatcher.look()
+                os.utime(settings.data_dir / LOCK_FILE)  # the time of the last look, for `blockwright health`
             except OperationalError as error:
                 _log("the database is out of reach", reason=str(error.orig))
             except OSError as error:  # a full disk, mostly: what runs goes on, and the next look may do better
@@ -89,6 +92,7 @@ class Dispatcher:
         self._host = socket.gethostname()
         self._children: dict[int, subprocess.Popen[bytes]] = {}
         self._stopping_since: dict[Lease, float] = {}  # since the first request to stop
+        self._swept = -math.inf  # time of the last sweep
 
     def check_database(self) -> None:
         """Raises: DispatcherError: the database does not answer, or is at another revision than this code."""
@@ -126,6 +130,11 @@ class Dispatcher:
             self._end_runner(lost.runner)
         while self._start_next():
             pass
+        if time.monotonic() - self._swept >= EVERY_S:
+            self._swept = time.monotonic()
+            swept = sweep(self._engine, self._settings.data_dir, {each.lease.search_id for each in running})
+            if swept:
+                _log("removed what a crash had left", searches=swept)
 
     def end(self) -> None:
         """Stop every runner of this host in good order, and Ray if it is ours."""
@@ -313,7 +322,7 @@ def _only_one(settings: Settings) -> Iterator[None]:
     """Hold the folder's lock."""
     settings.data_dir.mkdir(parents=True, exist_ok=True)
     try:
-        with lock(settings.data_dir / "dispatcher.lock"):
+        with lock(settings.data_dir / LOCK_FILE):
             yield
     except Locked as error:
         raise DispatcherError(f"another dispatcher (pid {error.pid}) has the data folder {settings.data_dir}") from None

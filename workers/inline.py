@@ -17,6 +17,7 @@ import torch
 from nas.config import Resources, SearchRequest
 from nas.cost import LatencyTable
 from nas.errors import BlockwrightError, InvalidInput, SearchFailed
+from workers import memory
 from workers.disk import explain
 from workers.folder import FolderStore, write_json
 from workers.lock import Locked, lock
@@ -60,7 +61,8 @@ def run_local(
                 result: dict[str, Any] = json.loads(finished.read_text())
                 on_event("result", result)
                 return result
-            return run_search(request, FolderStore(folder, files, on_event, table), InlineTrials())
+            with memory.explained():
+                return run_search(request, FolderStore(folder, files, on_event, table), InlineTrials())
     except Locked as error:
         raise InvalidInput(f"{folder} is in use by process {error.pid}; wait for it, or give another folder") from None
     except OSError as error:  # a folder that refuses, a full disk: what was kept stays, and the search can go on later
@@ -99,7 +101,8 @@ class InlineTrials:
         for spec in specs:
             store.begin(spec.key)
             try:
-                run_trial(spec, lambda report, key=spec.key: store.report(key, report))  # type: ignore[misc]
+                with memory.explained():
+                    run_trial(spec, lambda report, key=spec.key: store.report(key, report))  # type: ignore[misc]
             except BlockwrightError as error:
                 failures[str(spec.key)] = str(error)
                 store.fail(spec.key, str(error))

@@ -121,6 +121,7 @@ def run(settings: Settings, lease: Lease) -> int:
     from ray.exceptions import RayError
 
     from nas.config import SearchRequest
+    from workers import memory
     from workers.recorder import Recorder
     from workers.runner import run_search
     from workers.store import StopRequested
@@ -140,8 +141,9 @@ def run(settings: Settings, lease: Lease) -> int:
     try:
         assert settings.ray_address is not None
         connect(settings.ray_address)
-        trials = RayTrials(recorder.folder / "tune", stop, listen)
-        run_search(SearchRequest.model_validate(search.request), recorder, trials)
+        trials = RayTrials(settings.data_dir / "tune" / lease.search_id, stop, listen)
+        with memory.explained():
+            run_search(SearchRequest.model_validate(search.request), recorder, trials)
         recorder.flush()
     except StopRequested:
         state = "stopped"

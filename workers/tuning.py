@@ -27,11 +27,12 @@ os.environ.update(  # read by ray.tune when it is imported, or when a Tuner runs
 
 import ray
 from ray import tune
-from ray.exceptions import RayTaskError
+from ray.exceptions import OutOfMemoryError, RayTaskError, WorkerCrashedError
 
 from nas.config import Resources
 from nas.errors import BlockwrightError, InvalidInput, SearchFailed
 from nas.steps import StepRecord
+from workers import memory
 from workers.cluster import ClusterError
 from workers.store import Report, Saved, StopRequested, Store, TrialKey
 from workers.trainable import TrialSpec, run_trial
@@ -94,6 +95,11 @@ class RayTrials:
             result: R = ray.get(waiting)
         except RayTaskError as error:
             raise error.cause from None
+        except (WorkerCrashedError, OutOfMemoryError):
+            raise SearchFailed(
+                f"a process that was to run {function.__name__} was killed {_MAX_RESTARTS + 1} times; the kernel does "
+                f"so when memory runs out: {memory.ADVICE}"
+            ) from None
         return result
 
     def run(self, specs: Sequence[TrialSpec], store: Store) -> dict[str, str]:
@@ -201,7 +207,8 @@ def train(config: Mapping[str, Any]) -> None:
             tune.report(metrics, checkpoint=tune.Checkpoint.from_directory(folder))
 
     try:
-        run_trial(spec, report)
+        with memory.explained():
+            run_trial(spec, report)
     except BlockwrightError as error:
         tune.report({"failure": str(error)})  # not raised: Tune would try a hopeless trial again
 
@@ -227,4 +234,10 @@ def _reason(trial: Any) -> str:
     error = ray.cloudpickle.loads(Path(path).read_bytes()) if path else None
     if isinstance(error, RayTaskError):
         return f"{type(error.cause).__name__}: {' '.join(str(error.cause).split())}"
-    return f"its process died: {str(error).strip().splitlines()[0]}"
+    if isinstance(error, OutOfMemoryError):
+        return f"Ray ended its process because the machine's memory was nearly full; {memory.ADVICE}"
+    said = str(error).strip().splitlines()[0]
+    return (
+        f"its process was killed {_MAX_RESTARTS + 1} times: {said} The kernel does so when memory runs out; "
+        f"{memory.ADVICE}"
+    )
