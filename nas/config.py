@@ -126,7 +126,9 @@ class Task(_Config):
 
     objective: Literal["causal_lm"] = Field("causal_lm", description="predict each next token")
     dataset: str = Field("python-docs", pattern=NAME, description="registered name")
-    dataset_fingerprint: str | None = Field(None, description="sha256 of the text; filled in when it is first read")
+    dataset_fingerprint: str | None = Field(
+        None, pattern=r"^[0-9a-f]{64}$", description="sha256 of the text; filled in when it is known"
+    )
     tokenizer: Literal["bytes"] = Field("bytes", description="256 byte values")
     train_length: int = Field(128, ge=2, le=65536, description="tokens per training window")
     serve: tuple[ServeMode, ...] = Field((ServeMode(),), min_length=1, max_length=8)
@@ -248,7 +250,9 @@ class SearchRequest(_Config):
     ranges: tuple[Range, ...] = Field((), max_length=16, description="what Optuna varies; none: no searcher")
     retrain: Retrain = Retrain()
     resources: Resources = Resources()
-    latency_table: str | None = Field(None, max_length=64, description="id of the table to use; None: measure or reuse")
+    latency_table: str | None = Field(
+        None, pattern=r"^[0-9a-f]{32}$", description="id of the table to use; None: measure or reuse"
+    )
 
     @model_validator(mode="after")
     def _check(self) -> Self:

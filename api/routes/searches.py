@@ -22,6 +22,7 @@ from db.errors import NotFound
 from db.paging import Page
 from nas.config import SearchRequest
 from nas.errors import InvalidInput
+from nas.text import NAME
 
 router = APIRouter(prefix="/api/v1/searches", tags=["searches"], route_class=StrictRoute)
 T = TypeVar("T")
@@ -98,7 +99,7 @@ def list_searches(
     request: Request,
     engine: Database,
     state: schemas.State | None = None,
-    dataset: Annotated[str | None, Query(max_length=64)] = None,
+    dataset: Annotated[str | None, Query(pattern=NAME)] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Response:

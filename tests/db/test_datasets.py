@@ -1,11 +1,16 @@
 from __future__ import annotations
 
-import pytest
-from sqlalchemy import Engine, update
+import threading
+from collections.abc import Callable
+from typing import Any
 
-from db import datasets, models
-from db.engine import transaction
-from db.errors import NotFound
+import pytest
+from sqlalchemy import Connection, Engine, update
+
+from db import datasets, models, searches
+from db.engine import reading, transaction
+from db.errors import DatabaseError, DatasetInUse, NameTaken, NotFound
+from tests.db.rows import claim, create, queued
 
 
 def test_name_means_its_newest_text_and_a_fingerprint_its_own(engine: Engine) -> None:
@@ -28,3 +33,145 @@ def test_unknown_data_set_is_not_found(engine: Engine) -> None:
             datasets.get(connection, "mine", "a")
         with pytest.raises(ValueError, match="must be relative to the data folder"):
             datasets.register(connection, name="mine", fingerprint="a", n_bytes=1, path="/home/me/text")
+
+
+def add(connection: Connection, name: str = "mine", fingerprint: str = "a", **more: Any) -> datasets.Added:
+    return datasets.add(
+        connection, name=name, fingerprint=fingerprint, n_bytes=1, path=f"datasets/{fingerprint}.txt", **more
+    )
+
+
+def test_uploaded_name_means_one_text(engine: Engine) -> None:
+    placed: list[str] = []
+    with transaction(engine) as connection:
+        first = add(connection, put_in_place=lambda: placed.append("first"))
+        again = add(connection, put_in_place=lambda: placed.append("again"))
+        assert (first.is_new, again.is_new) == (True, False)
+        assert first.dataset == again.dataset == datasets.get(connection, "mine")
+        taken = r"dataset 'mine' is another text \(sha256 a\); take another name, or remove it first"
+        with pytest.raises(NameTaken, match=taken):
+            add(connection, fingerprint="b", put_in_place=lambda: placed.append("other"))
+    assert placed == ["first", "again"]
+
+
+def test_name_of_a_built_in_text_is_not_removed(engine: Engine) -> None:
+    with transaction(engine) as connection:
+        datasets.register(connection, name="built-in", fingerprint="c", n_bytes=3)
+        for name in ("built-in", "absent"):
+            with pytest.raises(NotFound, match=f"no data set '{name}'"):
+                datasets.remove(connection, name)
+
+
+def test_text_is_removed_once_no_queued_or_running_search_names_it(engine: Engine) -> None:
+    with transaction(engine) as connection:
+        add(connection)
+    first, second = queued(engine, dataset="mine"), queued(engine, dataset="mine")
+    queued(engine)
+    running = claim(engine).lease
+    with transaction(engine) as connection:
+        assert datasets.in_use_by(connection, "mine") == (first, second)
+        assert datasets.uses(connection) == {"mine": 2, "python-docs": 1}
+        with pytest.raises(DatasetInUse, match=rf"in use by 2 queued or running searches, such as {first}; cancel"):
+            datasets.remove(connection, "mine")
+        searches.cancel(connection, second)
+        with pytest.raises(DatasetInUse, match=rf"'mine' is in use by 1 queued or running search, such as {first}"):
+            datasets.remove(connection, "mine")
+        searches.finish(connection, running, "succeeded")
+        assert datasets.remove(connection, "mine").path == "datasets/a.txt"
+        with pytest.raises(NotFound, match="no data set 'mine'"):
+            datasets.get(connection, "mine")
+
+
+def test_file_of_a_text_is_unused_when_no_name_is_left(engine: Engine) -> None:
+    with transaction(engine) as connection:
+        add(connection, "mine")
+        add(connection, "yours")
+        datasets.register(connection, name="built-in", fingerprint="a", n_bytes=1)
+        datasets.remove(connection, "mine")
+        assert not datasets.unused(connection, "a")
+        datasets.remove(connection, "yours")
+        assert datasets.unused(connection, "a")
+
+
+class Second(threading.Thread):
+    """Something done in a transaction of its own, while another one is open; what it raised, if anything."""
+
+    def __init__(self, engine: Engine, do: Callable[[Connection], object]) -> None:
+        super().__init__()
+        self.error: DatabaseError | None = None
+        self._engine, self._do = engine, do
+        self.start()
+
+    def run(self) -> None:
+        try:
+            with transaction(self._engine) as connection:
+                self._do(connection)
+        except DatabaseError as error:
+            self.error = error
+
+    def waits(self) -> bool:
+        self.join(0.3)
+        return self.is_alive()
+
+
+def use(connection: Connection) -> None:
+    datasets.for_use(connection, "mine")
+    create(connection, dataset="mine")
+
+
+def test_removal_waits_for_a_submission_and_then_finds_it(engine: Engine) -> None:
+    with transaction(engine) as connection:
+        add(connection)
+    with transaction(engine) as connection:
+        use(connection)
+        removal = Second(engine, lambda other: datasets.remove(other, "mine"))
+        assert removal.waits()
+    removal.join()
+    assert isinstance(removal.error, DatasetInUse)
+    with reading(engine) as connection:
+        assert datasets.get(connection, "mine").fingerprint == "a"
+
+
+def test_submission_waits_for_a_removal_and_then_finds_no_text(engine: Engine) -> None:
+    with transaction(engine) as connection:
+        add(connection)
+    with transaction(engine) as connection:
+        datasets.remove(connection, "mine")
+        submission = Second(engine, use)
+        assert submission.waits()
+    submission.join()
+    assert isinstance(submission.error, NotFound)
+    with reading(engine) as connection:
+        assert searches.list(connection).items == ()
+
+
+def test_of_two_texts_under_one_name_at_once_one_wins(engine: Engine) -> None:
+    with transaction(engine) as connection:
+        add(connection, fingerprint="a")
+        other = Second(engine, lambda connection: add(connection, fingerprint="b"))
+        same = Second(engine, lambda connection: add(connection, fingerprint="a"))
+        assert other.waits()
+        assert same.waits()
+    other.join()
+    same.join()
+    assert isinstance(other.error, NameTaken)
+    assert same.error is None
+    with reading(engine) as connection:
+        assert [each.fingerprint for each in datasets.list(connection)] == ["a"]
+
+
+def test_file_goes_only_while_nobody_adds_its_text(engine: Engine) -> None:
+    with transaction(engine) as connection:
+        add(connection)
+        found: list[bool] = []
+        sweep = Second(engine, lambda other: found.append(datasets.unused(other, "a")))
+        assert sweep.waits()
+    sweep.join()
+    assert found == [False]
+
+
+def test_reading_does_not_wait_for_an_upload(engine: Engine) -> None:
+    with transaction(engine) as connection:
+        add(connection)
+        with reading(engine) as other:
+            assert datasets.list(other) == ()
