@@ -117,7 +117,7 @@ export function useQuery<T>(
       plan();
     };
     const plan = () => {
-      if (aborter.signal.aborted) return;
+      if (aborter.signal.aborted || session.isLocked()) return; // signing in asks again
       const wish = latest.current.every;
       const wait = typeof wish === "function" ? wish(data) : wish;
       if (wait !== null && document.visibilityState === "visible") timer = setTimeout(ask, wait);

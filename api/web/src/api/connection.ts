@@ -31,6 +31,7 @@ export const connection = { lost: () => away.set(true), found: () => away.set(fa
 export const session = {
   /** The service answered 401: the page shows the sign-in in place. */
   ask: () => locked.set(true),
+  isLocked: locked.get,
   /** The cookie is there: everything on the page asks again. */
   opened: () => {
     locked.set(false);

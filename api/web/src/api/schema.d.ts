@@ -2003,7 +2003,7 @@ export interface components {
             dataset: string;
             /**
              * Dataset Fingerprint
-             * @description sha256 of the text; filled in when it is first read
+             * @description sha256 of the text; filled in when it is known
              */
             dataset_fingerprint?: string | null;
             /**

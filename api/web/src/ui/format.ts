@@ -1,12 +1,13 @@
 /** Numbers and times as people read them. */
 
-/** "45 s", "12 min", "3 h 20 min", "2 d 4 h". */
+/** "45 s", "12 min", "3 h 20 min", "30 h", "2 d 4 h". */
 export function duration(seconds: number): string {
   const s = Math.round(seconds);
   if (s < 60) return `${s} s`;
   const minutes = Math.round(s / 60);
   if (minutes < 60) return `${minutes} min`;
   const hours = Math.floor(minutes / 60);
+  if (hours >= 10 && hours < 48) return `${Math.round(minutes / 60)} h`;
   if (hours < 48) return minutes % 60 ? `${hours} h ${minutes % 60} min` : `${hours} h`;
   return hours % 24 ? `${Math.floor(hours / 24)} d ${hours % 24} h` : `${Math.floor(hours / 24)} d`;
 }
