@@ -11,7 +11,7 @@ import { Card } from "../ui/Card";
 import { Problem } from "../ui/Problem";
 import { check } from "./checks";
 import { FormProvider } from "./context";
-import { changed, forget, newKey, store, stored, type Change, type Draft, type Stored } from "./draft";
+import { changed, forget, kept, newKey, store, stored, type Change, type Draft, type Stored } from "./draft";
 import { type Json, placeFor } from "./json";
 import { type Editor, JsonEditor } from "./JsonEditor";
 import "./new.css";
@@ -74,9 +74,9 @@ function Writing({ catalog, from, datasets }: { catalog: Catalog; from: Search |
     (before: Draft | null, change: Change) => changed(rules, before, change),
     null,
     (): Draft | null => {
-      const kept = stored();
-      if (kept && (source === "" || kept.source === source)) {
-        return changed(rules, null, { type: "restored", draft: kept });
+      const before = stored();
+      if (before && (source === "" || before.source === source)) {
+        return changed(rules, null, { type: "restored", draft: before });
       }
       return changed(rules, null, { type: "loaded", source, request: begin(catalog, from, query) });
     },
@@ -93,12 +93,12 @@ function Writing({ catalog, from, datasets }: { catalog: Catalog; from: Search |
     const first = shown.current === null;
     shown.current = source;
     if (first) {
-      const kept = stored();
-      if (kept && source !== "" && kept.source !== source && kept.text !== kept.loaded) setReplaced(kept);
+      const before = stored();
+      if (before && source !== "" && before.source !== source && before.text !== before.loaded) setReplaced(before);
       return;
     }
     if (draft === null || draft.source === source || source === "") return;
-    if (draft.text !== draft.loaded) setReplaced(draft);
+    if (draft.text !== draft.loaded) setReplaced(kept(draft));
     setRefusal(null);
     tell({ type: "loaded", source, request: begin(catalog, from, query) });
   });
@@ -203,7 +203,7 @@ function Writing({ catalog, from, datasets }: { catalog: Catalog; from: Search |
         source={draft.source || `preset=${FIRST_PRESET}`}
         from={from}
         choose={(name) => {
-          if (draft.text !== draft.loaded) setReplaced(draft);
+          if (draft.text !== draft.loaded) setReplaced(kept(draft));
           const chosen = `preset=${encodeURIComponent(name)}`;
           shown.current = chosen;
           setRefusal(null);

@@ -43,8 +43,8 @@ export function changed(rules: Rules, draft: Draft | null, change: Change): Draf
     return written(rules, { source: change.source, loaded: text, value }, text, newKey());
   }
   if (change.type === "restored") {
-    const { source, loaded, text, key } = change.draft;
-    const before = parse(loaded);
+    const { source, loaded, good, text, key } = change.draft;
+    const before = parse(good);
     const value = withDefaults(rules.schema, before.ok ? before.value : {}, rules.blocks);
     return written(rules, { source, loaded, value }, text, key);
   }
@@ -76,12 +76,17 @@ export function newKey(): string {
   return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-export type Stored = Pick<Draft, "source" | "loaded" | "text" | "key">;
+/** What outlives the page: the text, and the last good request, which the text may no longer say. */
+export type Stored = Pick<Draft, "source" | "loaded" | "text" | "key"> & { good: string };
 const STORAGE = "blockwright-new-search";
 
-export function store({ source, loaded, text, key }: Draft): void {
+export function kept({ source, loaded, text, key, value }: Draft): Stored {
+  return { source, loaded, text, key, good: JSON.stringify(value) };
+}
+
+export function store(draft: Draft): void {
   try {
-    sessionStorage.setItem(STORAGE, JSON.stringify({ source, loaded, text, key }));
+    sessionStorage.setItem(STORAGE, JSON.stringify(kept(draft)));
   } catch {
     // full or forbidden: the draft lives as long as the page
   }
@@ -91,7 +96,7 @@ export function stored(): Stored | null {
   try {
     const found = JSON.parse(sessionStorage.getItem(STORAGE) ?? "null") as Stored | null;
     const whole =
-      found !== null && [found.source, found.loaded, found.text, found.key].every((each) => typeof each === "string");
+      found !== null && [found.source, found.loaded, found.text, found.key, found.good].every((each) => typeof each === "string");
     return whole ? found : null;
   } catch {
     return null;
