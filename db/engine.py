@@ -10,11 +10,13 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Table, create_engine, event
+from sqlalchemy import Connection, Engine, Table, create_engine, event, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
+LOCK_MIGRATION = 4_210_771_352
+LOCK_ADMISSION = 4_210_771_353
 _BEGIN = "blockwright_begin"  # execution option: how a transaction starts on SQLite
 
 
@@ -105,6 +107,18 @@ def reading(engine: Engine) -> Iterator[Connection]:
         if engine.dialect.name == "postgresql":
             connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
         yield connection  # closing rolls back
+
+
+def one_at_a_time(connection: Connection, lock: int) -> None:
+    """Wait until no other transaction holds this lock, and hold it to the end of this one.
+
+    PostgreSQL's advisory lock. SQLite needs none: a writing transaction is the only one anyway.
+
+    Args:
+        lock: a number of ours; those in use are LOCK_... of this module.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": lock})
 
 
 def insert_into(connection: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:

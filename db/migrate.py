@@ -7,13 +7,11 @@ from pathlib import Path
 from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from db import revision
-from db.engine import make_engine, reading, transaction
+from db.engine import LOCK_MIGRATION, make_engine, one_at_a_time, reading, transaction
 from db.errors import WrongState
-
-_LOCK = 4_210_771_352  # any number of ours: PostgreSQL's advisory lock that two migrations compete for
 
 
 def upgrade(url: str, target: str = "head") -> str:
@@ -42,8 +40,7 @@ def _migrate(url: str, target: str, *, down: bool) -> str | None:
         Path(engine.url.database).parent.mkdir(parents=True, exist_ok=True)
     try:
         with transaction(engine) as connection:
-            if connection.dialect.name == "postgresql":
-                connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+            one_at_a_time(connection, LOCK_MIGRATION)
             found = revision.current(connection)
             known = [script.revision for script in ScriptDirectory.from_config(config()).walk_revisions()]
             if found is not None and found not in known:

@@ -5,12 +5,14 @@ A claim gives a lease with a fencing token (`db.lease`); a heartbeat renews it; 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Row, case, func, select, update
 
 from db import clock, events
+from db.engine import LOCK_ADMISSION, one_at_a_time
 from db.lease import LEASE_S, Lease, Runner, fence
 from db.models import searches, trials
 from db.searches import change, of_trials, release
@@ -101,6 +103,41 @@ def claim_next(
     lease = Lease(row.id, row.lease_token)
     events.append(connection, lease, [("started", {"attempt": row.attempt})])
     return Claim(lease, row.attempt, row.request, float(row.cpus), float(row.gpus), _runner(row))
+
+
+def claim_within(
+    connection: Connection, owner: str, *, cpus: float, gpus: float, lease_s: float = LEASE_S
+) -> Claim | None:
+    """`claim_next` beside what runs already, whoever claimed it: together never more than cpus and gpus.
+
+    Several dispatchers may call it at once: what one takes, the next one counts. With nothing running even a search
+    that fits nowhere is taken, for its runner says so as the reason why it failed.
+    """
+    one_at_a_time(connection, LOCK_ADMISSION)
+    taken = connection.execute(
+        select(
+            func.count().label("n"),
+            func.coalesce(func.sum(searches.c.cpus), 0.0).label("cpus"),
+            func.coalesce(func.sum(searches.c.gpus), 0.0).label("gpus"),
+        ).where(searches.c.state == "running")
+    ).one()
+    free_cpus, free_gpus = (cpus - taken.cpus, gpus - taken.gpus) if taken.n else (math.inf, math.inf)
+    return claim_next(connection, owner, free_cpus=free_cpus, free_gpus=free_gpus, lease_s=lease_s)
+
+
+def adopt(connection: Connection, running: Running, owner: str) -> bool:
+    """Take over a running search whose owner is gone, with its runner; False if somebody else was first."""
+    taken = connection.scalar(
+        update(searches)
+        .where(
+            searches.c.id == running.lease.search_id,
+            searches.c.lease_token == running.lease.token,
+            searches.c.lease_owner == running.owner,
+        )
+        .values(lease_owner=owner)
+        .returning(searches.c.id)
+    )
+    return taken is not None
 
 
 def _runner(row: Row[Any]) -> Runner | None:

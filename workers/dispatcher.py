@@ -1,7 +1,9 @@
-"""Takes queued searches and sees to their runners: one dispatcher per data folder, one runner process per search.
+"""Takes queued searches and sees to their runners, one runner process per search.
 
 It keeps nothing in memory that matters: what runs, where, and whether it is to stop is read from the database at each
-look. So a new dispatcher adopts what a killed one left. It imports neither torch nor ray.
+look. So another dispatcher of this host adopts what a killed one left. Over a Ray cluster of an address any number of
+dispatchers share one database: each sees to the runners it started or adopted, and together they take no more than
+their `cpus` and `gpus`. A Ray of our own belongs to one dispatcher per data folder. It imports neither torch nor ray.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import structlog
 from sqlalchemy import Engine
@@ -27,7 +30,7 @@ from db.engine import make_engine, reading, transaction
 from db.errors import LeaseLost
 from db.lease import Lease, Runner
 from db.queue import Claim, Running
-from workers import cluster, processes
+from workers import cluster, owner, processes
 from workers.cluster import ClusterError
 from workers.disk import explain
 from workers.lock import Locked, lock
@@ -90,6 +93,7 @@ class Dispatcher:
         self._settings = settings
         self._engine: Engine = make_engine(settings.database_url)
         self._host = socket.gethostname()
+        self._owner = owner.this_process()
         self._children: dict[int, subprocess.Popen[bytes]] = {}
         self._stopping_since: dict[Lease, float] = {}  # since the first request to stop
         self._swept = -math.inf  # time of the last sweep
@@ -111,16 +115,18 @@ class Dispatcher:
             running = queue.running(connection)
         held = {each.lease for each in running}
         self._stopping_since = {lease: since for lease, since in self._stopping_since.items() if lease in held}
-        if self._settings.ray_address is None and running and cluster.find(self._settings.data_dir) is None:
-            for each in running:  # Ray has died under them: a driver would take a minute to notice
-                self._end_runner(each.runner)
         for each in running:
+            if each.expires_in_s < 0:
+                # Whoever's it is, and before the statement that takes its search away: stopped in the middle of a
+                # write it holds the database's lock, for which that statement would wait for ever.
+                self._end_runner(each.runner)
+        mine = self._mine(running)
+        if self._settings.ray_address is None and mine and cluster.find(self._settings.data_dir) is None:
+            for each in mine:  # Ray has died under them: a driver would take a minute to notice
+                self._end_runner(each.runner)
+        for each in mine:
             if self._is_dead(each.runner):
                 self._reclaim(each)
-            elif each.expires_in_s < 0:
-                # Before the statement that takes its search away: stopped in the middle of a write it holds the
-                # database's lock, for which that statement would wait for ever.
-                self._end_runner(each.runner)
             elif each.cancelling:
                 self._press(each)
         with transaction(self._engine) as connection:
@@ -137,7 +143,7 @@ class Dispatcher:
                 _log("removed what a crash had left", searches=swept)
 
     def end(self) -> None:
-        """Stop every runner of this host in good order, and Ray if it is ours."""
+        """Stop every runner of this dispatcher in good order, and Ray if it is ours."""
         self._stopping_since.clear()
         here = {processes.identify(pid) for pid in self._children}
         deadline = time.monotonic() + 2 * self._settings.stop_patience_s
@@ -164,17 +170,30 @@ class Dispatcher:
         _log("ended")
 
     def _press_all(self, here: set[ProcessId]) -> bool:
-        """Ask every runner of this host to stop, and add it to `here`; whether there is one."""
+        """Ask every runner of this dispatcher to stop, and add it to `here`; whether there is one."""
         with reading(self._engine) as connection:
-            running = [each for each in queue.running(connection) if self._is_here(each.runner)]
-        for each in running:
+            running = queue.running(connection)
+        mine = [each for each in self._mine(running) if self._is_here(each.runner)]
+        for each in mine:
             assert each.runner is not None
             here.add(_process(each.runner))
             if self._is_dead(each.runner):
                 self._reclaim(each)
             else:
                 self._press(each)
-        return bool(running)
+        return bool(mine)
+
+    def _mine(self, running: Sequence[Running]) -> list[Running]:
+        """Those that this dispatcher has started or adopted; it adopts what a dead one of this host has left."""
+        mine = []
+        for each in running:
+            if each.owner != self._owner and self._is_here(each.runner) and owner.is_gone(each.owner):
+                with transaction(self._engine) as connection:
+                    if queue.adopt(connection, each, self._owner):
+                        each = replace(each, owner=self._owner)
+            if each.owner == self._owner:
+                mine.append(each)
+        return mine
 
     # -- runners that end ---------------------------------------------------------------------------------------------
 
@@ -207,7 +226,7 @@ class Dispatcher:
     def _press(self, running: Running) -> None:
         """Ask a runner to stop, each time with more force."""
         if running.runner is None or not self._is_here(running.runner):
-            return  # its own dispatcher sees to it; or it has not started yet
+            return  # it has not started yet
         process = _process(running.runner)
         since = self._stopping_since.setdefault(running.lease, time.monotonic())
         waited = time.monotonic() - since
@@ -227,14 +246,9 @@ class Dispatcher:
     def _start_next(self) -> bool:
         """Start the oldest queued search that fits into what is free; whether one was started."""
         with reading(self._engine) as connection:
-            running = queue.running(connection)
+            is_full = sum(each.cpus for each in queue.running(connection)) >= self._settings.cpus
             is_queued = bool(searches.list(connection, state="queued", limit=1).items)
-        if not is_queued:
-            return False
-        # With nothing running even a search that fits nowhere is taken: its runner says so as the reason it failed.
-        free_cpus = self._settings.cpus - sum(each.cpus for each in running) if running else math.inf
-        free_gpus = self._settings.gpus - sum(each.gpus for each in running) if running else math.inf
-        if free_cpus <= 0:
+        if is_full or not is_queued:
             return False
         problem = None
         environment = {}
@@ -245,11 +259,11 @@ class Dispatcher:
         except OSError as error:
             problem = f"ray could not be started: {explain(error, self._settings.data_dir)}"
         with transaction(self._engine) as connection:
-            claim = queue.claim_next(
+            claim = queue.claim_within(
                 connection,
-                f"{self._host}:{os.getpid()}",
-                free_cpus=free_cpus,
-                free_gpus=free_gpus,
+                self._owner,
+                cpus=self._settings.cpus,
+                gpus=self._settings.gpus,
                 lease_s=self._settings.lease_s,
             )
         if claim is None:
@@ -319,10 +333,10 @@ def _process(runner: Runner) -> ProcessId:
 
 @contextlib.contextmanager
 def _only_one(settings: Settings) -> Iterator[None]:
-    """Hold the folder's lock."""
+    """Hold the folder's lock; dispatchers over a Ray cluster of an address share it."""
     settings.data_dir.mkdir(parents=True, exist_ok=True)
     try:
-        with lock(settings.data_dir / LOCK_FILE):
+        with lock(settings.data_dir / LOCK_FILE, shared=settings.ray_address is not None):
             yield
     except Locked as error:
         raise DispatcherError(f"another dispatcher (pid {error.pid}) has the data folder {settings.data_dir}") from None

@@ -1,4 +1,4 @@
-"""A lock file: one process at a time has a folder."""
+"""A lock file: one process at a time has a folder, or several that can share it."""
 
 from __future__ import annotations
 
@@ -18,15 +18,19 @@ class Locked(RuntimeError):
 
 
 @contextmanager
-def lock(path: Path) -> Iterator[None]:
+def lock(path: Path, *, shared: bool = False) -> Iterator[None]:
     """Hold a lock file, made if need be; the kernel gives it back however this process ends.
+
+    Args:
+        path: of the file.
+        shared: beside others that share it, too.
 
     Raises:
         Locked: another process holds it.
     """
     with path.open("a+") as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
             file.seek(0)
             raise Locked(path, file.read().strip()) from None
