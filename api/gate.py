@@ -44,7 +44,6 @@ class Gate:
             await self.app(scope, receive, send)
             return
         request_id = scope["blockwright.request_id"] = uuid.uuid4().hex
-        is_page = page.is_page(scope["method"], scope["path"])
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -52,8 +51,7 @@ class Gate:
                 headers["X-Request-Id"] = request_id
                 headers["X-Content-Type-Options"] = "nosniff"
                 headers["Referrer-Policy"] = "no-referrer"
-                if is_page:
-                    page.add_headers(scope["path"], headers)
+                page.add_headers(scope["method"], scope["path"], headers)
                 headers.setdefault("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
                 headers.setdefault("Cache-Control", "no-cache")
             await send(message)

@@ -49,12 +49,15 @@ def install(app: FastAPI, folder: Path = FOLDER) -> None:
     app.include_router(router)
 
 
-def add_headers(path: str, headers: MutableHeaders) -> None:
-    """What an answer with a file of the page carries; problems keep the policy of the API."""
+def add_headers(method: str, path: str, headers: MutableHeaders) -> None:
+    """Put on a file of the page what it must carry; all other answers keep the policy of the API."""
     kind = headers.get("content-type", "")
-    if kind.startswith("application/problem+json"):
+    is_html = kind.startswith("text/html") and not path.startswith(
+        "/api/"
+    )  # index.html for an address it does not know
+    if kind.startswith("application/problem+json") or not (is_html or is_page(method, path)):
         return
     headers["Content-Security-Policy"] = POLICY
     headers["Cross-Origin-Opener-Policy"] = "same-origin"
-    if path.startswith(ASSETS) and not kind.startswith("text/html"):
+    if path.startswith(ASSETS) and not is_html:
         headers["Cache-Control"] = "public, max-age=31536000, immutable"

@@ -90,6 +90,14 @@ def test_no_path_leads_out_of_the_folder(served: Running, path: str) -> None:
         assert "secret" not in answer.text.replace("secret.txt", "")
 
 
+def test_an_address_that_nobody_knows_is_the_page_which_says_so(folder: Path, settings: Settings) -> None:
+    with running(settings) as service:
+        answer = service.http.get("/nothing/here", headers=HTML)
+        assert (answer.status_code, answer.text) == (200, INDEX)
+        assert answer.headers["content-security-policy"] == page.POLICY
+        assert service.http.get("/nothing/here").json()["code"] == "not-found"
+
+
 def test_an_address_below_api_is_a_problem_for_a_browser_too(folder: Path, settings: Settings) -> None:
     with running(settings) as service:
         for path in ("/api", "/api/", "/api/v1/nothing"):
