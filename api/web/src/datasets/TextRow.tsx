@@ -44,6 +44,7 @@ export function TextRow({
           )}
           {text.n_uses > 0 && <span>in use</span>}
         </span>
+        {text.built_in && <p className="quieter text-description">{text.description}</p>}
         <span className="text-actions">
           <ButtonLink href={`/new?dataset=${encodeURIComponent(text.name)}`}>Use it in a new search</ButtonLink>
           {!text.built_in && (
@@ -53,7 +54,6 @@ export function TextRow({
           )}
         </span>
       </div>
-      {text.built_in && <p className="quieter text-description">{text.description}</p>}
       {removing && <Removal text={text} onKept={() => setRemoving(false)} onRemoved={onRemoved} />}
       {open && <Detail text={text} />}
     </li>

@@ -96,7 +96,7 @@ function Candidate({ at, candidate, remove }: { at: number; candidate: Json; rem
             label={name.replace("n_", "").replaceAll("_", " ")}
             hint=""
             whenEmpty={nullable(schema) ? null : ""}
-            placeholder={nullable(schema) ? "default" : undefined}
+            placeholder={nullable(schema) ? "auto" : undefined}
           />
         ))}
       </div>

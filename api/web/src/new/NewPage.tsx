@@ -255,6 +255,24 @@ function Writing({ catalog, from, datasets }: { catalog: Catalog; from: Search |
               </Button>
             }
           >
+            <p
+              id="json-status"
+              role="status"
+              className={draft.error ? "json-status field-wrong" : "json-status quieter"}
+            >
+              {draft.error ? (
+                <button
+                  type="button"
+                  className="link"
+                  onClick={() => draft.error && editor.current?.show(draft.error.place.line)}
+                >
+                  line {draft.error.place.line}, column {draft.error.place.column}
+                </button>
+              ) : (
+                "The whole request; the form follows it, and it follows the form."
+              )}
+              {draft.error && `: ${draft.error.message}`}
+            </p>
             <JsonEditor
               ref={editor}
               text={draft.text}
@@ -262,15 +280,6 @@ function Writing({ catalog, from, datasets }: { catalog: Catalog; from: Search |
               marks={marks}
               describedBy="json-status"
             />
-            <p
-              id="json-status"
-              role="status"
-              className={draft.error ? "json-status field-wrong" : "json-status quieter"}
-            >
-              {draft.error
-                ? `line ${draft.error.place.line}, column ${draft.error.place.column}: ${draft.error.message}`
-                : "valid JSON; the form follows it, and it follows the form"}
-            </p>
           </Card>
         </div>
       </div>

@@ -96,7 +96,8 @@ export function stored(): Stored | null {
   try {
     const found = JSON.parse(sessionStorage.getItem(STORAGE) ?? "null") as Stored | null;
     const whole =
-      found !== null && [found.source, found.loaded, found.text, found.key, found.good].every((each) => typeof each === "string");
+      found !== null &&
+      [found.source, found.loaded, found.text, found.key, found.good].every((each) => typeof each === "string");
     return whole ? found : null;
   } catch {
     return null;

@@ -20,7 +20,8 @@ export function plan(request: Json): string[] {
   const dataset = get(request, "/task/dataset");
   if (
     !Array.isArray(candidates) ||
-    [slots, seeds, samples, steps, retrainSteps, retrainSeeds, length].some(Number.isNaN)
+    candidates.length === 0 ||
+    ![slots, seeds, samples, steps, retrainSteps, retrainSeeds, length].every((each) => each >= 1)
   ) {
     return [];
   }

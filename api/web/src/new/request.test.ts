@@ -108,5 +108,7 @@ describe("plan", () => {
 
   it("is silent where a number is none", () => {
     expect(plan(changed({ "/space/n_slots": "x" }))).toEqual([]);
+    expect(plan(changed({ "/trials/n_seeds": 0 }))).toEqual([]);
+    expect(plan(changed({ "/space/candidates": [] }))).toEqual([]);
   });
 });
