@@ -137,8 +137,17 @@ class FolderStore:
     def artifact(self, kind: str, path: Path, sha256: str, media_type: str) -> None:
         self._on_event("artifact", {"kind": kind, "name": path.name, "sha256": sha256})
 
-    def result(self, result: Mapping[str, Any]) -> None:
+    def result(self, result: Mapping[str, Any], path: Path, sha256: str) -> None:
+        self.artifact("result", path, sha256, "application/json")
         self._on_event("result", dict(result))
+
+    def finished(self) -> dict[str, Any] | None:
+        path = self._folder / "result.json"
+        if not path.exists():
+            return None
+        result: dict[str, Any] = json.loads(path.read_text())
+        self._on_event("result", result)
+        return result
 
     def _trial(self, key: TrialKey) -> _Trial:
         if key not in self._trials:

@@ -6,7 +6,6 @@ from its folder.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -56,11 +55,6 @@ def run_local(
         folder.mkdir(parents=True, exist_ok=True)
         with lock(folder / "lock"):
             _claim(folder, request)
-            finished = folder / "result.json"
-            if finished.exists():
-                result: dict[str, Any] = json.loads(finished.read_text())
-                on_event("result", result)
-                return result
             with memory.explained():
                 return run_search(request, FolderStore(folder, files, on_event, table), InlineTrials())
     except Locked as error:

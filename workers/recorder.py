@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import OperationalError
 
 from db import architectures, artifacts, checkpoints, datasets, events, latency_tables, reports, rules, searches
@@ -231,20 +231,28 @@ class Recorder:
 
     def artifact(self, kind: str, path: Path, sha256: str, media_type: str) -> None:
         with transaction(self._engine) as connection:
-            artifacts.put(
-                connection,
-                self._lease,
-                kind=kind,
-                name=path.name,
-                path=path.relative_to(self._data_dir).as_posix(),
-                sha256=sha256,
-                n_bytes=path.stat().st_size,
-                media_type=media_type,
-            )
+            self._put_artifact(connection, kind, path, sha256, media_type)
 
-    def result(self, result: Mapping[str, Any]) -> None:
+    def _put_artifact(self, connection: Connection, kind: str, path: Path, sha256: str, media_type: str) -> None:
+        artifacts.put(
+            connection,
+            self._lease,
+            kind=kind,
+            name=path.name,
+            path=path.relative_to(self._data_dir).as_posix(),
+            sha256=sha256,
+            n_bytes=path.stat().st_size,
+            media_type=media_type,
+        )
+
+    def result(self, result: Mapping[str, Any], path: Path, sha256: str) -> None:
         with transaction(self._engine) as connection:
+            self._put_artifact(connection, "result", path, sha256, "application/json")
             searches.set_result(connection, self._lease, result)
+
+    def finished(self) -> dict[str, Any] | None:
+        with reading(self._engine) as connection:
+            return searches.get(connection, self._lease.search_id).result
 
     # -- the writing thread -------------------------------------------------------------------------------------------
 

@@ -23,6 +23,9 @@ def run_search(request: SearchRequest, store: Store, trials: TrialRunner) -> dic
         BlockwrightError: the search has failed, with a line that a person can act on.
         StopRequested: it was asked to stop; what was acknowledged stays.
     """
+    known = store.finished()
+    if known is not None:
+        return known
     stopwatch = Stopwatch(store.folder)
 
     @contextmanager
@@ -40,7 +43,7 @@ def run_search(request: SearchRequest, store: Store, trials: TrialRunner) -> dic
         rule = stages.infer_rule(derived, store)
     with stage("retraining"):
         winner, parent = stages.retrain(inputs, searched, derived, store, trials)
-        comparison = stages.compare(inputs, winner, parent, trials)
+        comparison = stages.compare(inputs, winner, parent, store, trials)
     with stage("exporting"):
         exported = stages.export(inputs, winner, comparison, store)
     seconds = {**stopwatch.seconds, "total": stopwatch.total}
@@ -55,8 +58,7 @@ def run_search(request: SearchRequest, store: Store, trials: TrialRunner) -> dic
     }
     path = store.folder / "result.json"
     write_json(path, result)
-    store.artifact("result", path, file_sha256(path), "application/json")
-    store.result(result)
+    store.result(result, path, file_sha256(path))
     return result
 
 

@@ -429,20 +429,26 @@ class Comparison:
     latency: PairedLatency
 
 
-def compare(inputs: Inputs, derived: Retrained, parent: Retrained | None, trials: TrialRunner) -> Comparison | None:
-    """Paired differences of the derived architecture against the parent; None without a parent."""
+def compare(
+    inputs: Inputs, derived: Retrained, parent: Retrained | None, store: Store, trials: TrialRunner
+) -> Comparison | None:
+    """Paired differences of the derived architecture against the parent; None without a parent.
+
+    The timing is remembered in the folder: after a restart the export would have other bytes with other figures.
+    """
     if parent is None:
         return None
     request = inputs.request
     quality = compare_quality(derived.test_nats, parent.test_nats)
+    labels = [[*each.derived.architecture.labels] for each in (derived, parent)]
+    path = store.folder / "latency.json"
+    remembered = json.loads(path.read_text()) if path.exists() else None
+    if remembered is not None and remembered["labels"] == labels:
+        return Comparison(quality, PairedLatency(**remembered["latency"]))
     latency = trials.call(
-        request.resources,
-        time_in_turns,
-        request.model_dump(mode="json"),
-        derived.derived.architecture.labels,
-        parent.derived.architecture.labels,
-        _LATENCY_ROUNDS,
+        request.resources, time_in_turns, request.model_dump(mode="json"), labels[0], labels[1], _LATENCY_ROUNDS
     )
+    write_json(path, {"labels": labels, "latency": dataclasses.asdict(latency)})
     return Comparison(quality, latency)
 
 

@@ -167,5 +167,8 @@ class Store(Protocol):
     def artifact(self, kind: str, path: Path, sha256: str, media_type: str) -> None:
         """Keep a file of the search's folder for download, once."""
 
-    def result(self, result: Mapping[str, Any]) -> None:
-        """Keep the final result."""
+    def result(self, result: Mapping[str, Any], path: Path, sha256: str) -> None:
+        """Keep the final result, and with it its file for download."""
+
+    def finished(self) -> dict[str, Any] | None:
+        """The result, where it is kept already: the search was cut off just before its end."""
