@@ -298,7 +298,7 @@ def test_a_full_disk_ends_the_search_in_one_line_and_more_room_lets_it_go_on(
             Infeasible,
             r"no architecture runs within 0\.5 ms; the fastest takes 1 ms",
         ),
-        ({"latency_table": "0123456789abcdef0123456789abcdef"}, InvalidInput, r"unknown latency table 'unheard-of'"),
+        ({"latency_table": "0123456789abcdef0123456789abcdef"}, InvalidInput, r"unknown latency table '0123"),
         ({"resources": {"cpus": 1000}}, InvalidInput, r"a trial needs 1000 CPUs and 0 GPUs; this machine has"),
     ],
 )
