@@ -1,6 +1,6 @@
 /** The one slot axis: how wide a column is, and which of them are numbered. */
 
-export const GUTTER = 108; // of the rows' names, pixels
+export const GUTTER = 116; // of the rows' names, pixels
 const NARROWEST = 13; // still holds a letter, and a finger's worth of drag
 const WIDEST = 92;
 

@@ -31,8 +31,13 @@ export function slotState(row: readonly (number | null)[], nullGap: number | nul
   return { leader, probability: Math.max(0, first), gap, chance, undecided: gap <= chance };
 }
 
+const known = new WeakMap<Frame, SlotState[]>();
+
+/** Of each slot. The same frame has the same answer, so that what is drawn from it need not be drawn again. */
 export function slotStates(frame: Frame): SlotState[] {
-  return frame.probabilities.map((row, slot) => slotState(row, frame.nullGaps?.[slot]));
+  let found = known.get(frame);
+  if (!found) known.set(frame, (found = frame.probabilities.map((row, slot) => slotState(row, frame.nullGaps?.[slot]))));
+  return found;
 }
 
 /** "5 of 6 slots decided", of a frame's states. */

@@ -109,6 +109,15 @@ test("an older answer about trials does not take steps back", () => {
   expect(live.trials[0]?.step).toBe(50);
 });
 
+test("an answer that is older than an event changes no state", () => {
+  const live = running();
+  live.tell(event(12, "stage", { stage: "deriving" }));
+  live.setSearch({ ...search, last_event: 11, progress: { step: 7 } } as unknown as Search);
+  expect(live.search).toMatchObject({ stage: "deriving", progress: { step: 7 } });
+  live.setSearch({ ...search, last_event: 13, stage: "exporting" });
+  expect(live.search.stage).toBe("exporting");
+});
+
 test("the end of a search asks for everything that its end brings", () => {
   const live = running();
   expect(live.tell(event(11, "failed", { reason: "no slot moved beyond chance" }))).toContain("artifacts");
@@ -121,7 +130,7 @@ test("the sample shown is the result's, else the newest that has begun", () => {
   const live = running();
   live.setTrials([trial("a", { sample: 0, step: 9 }), trial("b", { sample: 1, step: 3 }), trial("c", { sample: 2 })]);
   expect(live.defaultSample).toBe(1);
-  live.setSearch({ ...search, result: { search: { sample: 0 } } } as unknown as Search);
+  live.setSearch({ ...search, last_event: 11, result: { search: { sample: 0 } } } as unknown as Search);
   expect(live.defaultSample).toBe(0);
   expect(live.samples).toEqual([0, 1, 2]);
 });

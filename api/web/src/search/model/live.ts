@@ -53,7 +53,8 @@ export class Live {
   // -- answers of the service -----------------------------------------------------------------------------------------
 
   setSearch(search: Search): void {
-    this.search = search;
+    // An answer that was given before an event that is in here knows less of the state, but its progress is as good.
+    this.search = search.last_event < this.seen ? { ...this.search, progress: search.progress } : search;
     this.version++;
   }
 

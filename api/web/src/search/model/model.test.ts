@@ -6,6 +6,7 @@ import { aligned, Curve, placeOfStep } from "./curve";
 import { counted, milliseconds, percent, scientific, slotList } from "./format";
 import { Frames, framesToKeep, strideFor } from "./frames";
 import { decidedCount, slotState, slotStates } from "./leading";
+import { stepsOf } from "./stages";
 import { latencyWord, spanOf } from "./verdict";
 import { queryOf, viewOf } from "./view";
 
@@ -211,5 +212,35 @@ describe("words", () => {
     expect([scientific(0), scientific(1.23e-6), scientific(4e5)]).toEqual(["0", "1.2 × 10⁻⁶", "4.0 × 10⁵"]);
     expect([counted(1, "seed"), counted(1200, "step")]).toEqual(["1 seed", "1,200 steps"]);
     expect([slotList([3, 4, 5, 0]), slotList([2])]).toEqual(["slots 4–6, 1", "slot 3"]);
+  });
+});
+
+describe("stages", () => {
+  const live = (search: object, more: object = {}) =>
+    ({ search: { started_at: "x", stage: null, result: null, ...search }, trials: [], architectures: [], artifacts: [], ...more }) as never;
+  const states = (of: never) => stepsOf(of).map((each) => each.state);
+
+  test("a running search is at its stage", () => {
+    expect(states(live({ state: "running", stage: "deriving" }))).toEqual(["done", "done", "now", "ahead", "ahead"]);
+  });
+
+  test("a queued one that never began has all before it", () => {
+    expect(states(live({ state: "queued", started_at: null }))).toEqual(Array(5).fill("ahead"));
+  });
+
+  test("where a failed one stopped is told by what it left", () => {
+    const trials = [{ kind: "search" }];
+    expect(states(live({ state: "failed" }))).toEqual(["stopped", "ahead", "ahead", "ahead", "ahead"]);
+    expect(states(live({ state: "failed" }, { trials }))[1]).toBe("stopped");
+  });
+
+  test("a succeeded one has done all, in known times", () => {
+    const steps = stepsOf(live({ state: "succeeded", result: { seconds: { searching: 92 } } }));
+    expect(steps.every((each) => each.state === "done")).toBe(true);
+    expect(steps[1]?.seconds).toBe(92);
+  });
+
+  test("a stage of a newer service is shown", () => {
+    expect(stepsOf(live({ state: "running", stage: "diagnosing" })).map((each) => each.name)[4]).toBe("diagnosing");
   });
 });

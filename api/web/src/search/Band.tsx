@@ -1,0 +1,174 @@
+/**
+ * One seed's probabilities on the slot axis: candidates x slots, the lightness of the family's own colour, and under
+ * them how far the leader of each slot is ahead, beside the lead that chance alone reaches.
+ *
+ * A canvas: 96 slots x 8 candidates x 8 seeds are redrawn within a frame while a search is followed or played.
+ */
+
+import { memo, useLayoutEffect, useRef } from "react";
+
+import { inkOn, type Look } from "../blocks";
+import { fixed } from "../ui/format";
+import type { Frame } from "./model/frames";
+import type { SlotState } from "./model/leading";
+import { blend, token, useTheme } from "./theme";
+
+export const LEAD_HEIGHT = 40;
+const GAP = 6; // between the cells and the bars
+const NUMBERS_FIT = 46;
+const LETTERS_FIT = 12;
+
+/** Height of a candidate's row, pixels. */
+export const rowHeight = (candidates: number) => (candidates <= 5 ? 30 : candidates <= 7 ? 26 : candidates <= 10 ? 22 : 17);
+export const bandHeight = (candidates: number) => candidates * rowHeight(candidates) + GAP + LEAD_HEIGHT;
+
+/** Top of the scale of leads, in nats: one of few steps, so that bars do not jitter while points arrive. */
+export function leadScale(states: readonly SlotState[]): number {
+  const top = states.reduce((max, each) => Math.max(max, Number.isFinite(each.gap) ? each.gap : 0, each.chance), 0);
+  return [0.25, 0.5, 1, 2, 5, 10, 20, 50].find((step) => top <= step) ?? 100;
+}
+
+interface Props {
+  frame: Frame | null;
+  states: readonly SlotState[];
+  labels: readonly string[];
+  look: (label: string) => Look;
+  column: number;
+  slots: number;
+  title: string;
+}
+
+export const Band = memo(function Band({ frame, states, labels, look, column, slots, title }: Props) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const theme = useTheme();
+  const width = slots * column;
+  const height = bandHeight(labels.length);
+
+  useLayoutEffect(() => {
+    const element = canvas.current;
+    const context = element?.getContext("2d");
+    if (!element || !context) return;
+    // Beyond what browsers allow a canvas, sharpness gives way, not the picture.
+    const ratio = Math.min(devicePixelRatio || 1, 16_000 / width);
+    element.width = Math.round(width * ratio);
+    element.height = Math.round(height * ratio);
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    draw(context, { frame, states, labels, look, column, slots, title });
+  }, [frame, states, labels, look, column, slots, title, width, height, theme]);
+
+  return <canvas ref={canvas} style={{ width, height }} role="img" aria-label={title} />;
+});
+
+function draw(context: CanvasRenderingContext2D, { frame, states, labels, look, column, slots }: Props): void {
+  const rows = rowHeight(labels.length);
+  const ground = token("--cell");
+  const gap = column >= 20 ? 2 : 1;
+  const corner = column >= 20 ? 3 : 1;
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  const tops = labels.map((_, index) => index * rows);
+  const seen = labels.map((label) => look(label));
+
+  for (let slot = 0; slot < slots; slot++) {
+    const state = states[slot];
+    const row = frame?.probabilities[slot];
+    const left = slot * column + gap / 2;
+    const lead = state ? (row?.[state.leader] ?? 0) : 0;
+    for (let index = 0; index < labels.length; index++) {
+      const probability = row?.[index];
+      const block = seen[index] as Look;
+      const colour = probability == null ? ground : blend(ground, block.colour, probability);
+      const top = tops[index] as number;
+      context.fillStyle = colour;
+      context.beginPath();
+      context.roundRect(left, top + 1, column - gap, rows - 2, corner);
+      context.fill();
+      if (probability == null || !state) {
+        if (row) text(context, "–", slot * column + column / 2, top + rows / 2, token("--ink-3"), 11);
+        continue;
+      }
+      // The leader, or where nobody leads all that tie with it.
+      const ties = state.undecided && probability > 0 && Math.log(lead / probability) <= state.chance;
+      const named = state.undecided ? ties : index === state.leader;
+      const ink = inkOn(colour);
+      const middle = slot * column + column / 2;
+      if (column >= NUMBERS_FIT) {
+        const number = fixed(probability, 3);
+        context.globalAlpha = named ? 1 : 0.72;
+        if (named) {
+          text(context, block.letter, left + 12, top + rows / 2 + 0.5, ink, 12, 700, "--mono");
+          text(context, number, middle + 7, top + rows / 2 + 0.5, ink, 12, state.undecided ? 500 : 650);
+        } else text(context, number, middle + 7, top + rows / 2 + 0.5, ink, 12);
+        context.globalAlpha = 1;
+      } else if (named && column >= LETTERS_FIT) {
+        text(context, block.letter, middle, top + rows / 2 + 0.5, ink, Math.min(13, column - 3), 700, "--mono");
+      }
+    }
+    if (state) drawLead(context, state, slot, seen[state.leader] as Look, labels.length * rows + GAP, column, gap, leadScale(states));
+  }
+}
+
+/** A bar as high as the lead, and a line where chance would bring it. */
+function drawLead(
+  context: CanvasRenderingContext2D,
+  state: SlotState,
+  slot: number,
+  look: Look,
+  top: number,
+  column: number,
+  gap: number,
+  scale: number,
+): void {
+  const left = slot * column + gap / 2;
+  const width = column - gap;
+  const floor = top + LEAD_HEIGHT - 1;
+  const high = (value: number) => Math.min(1, value / scale) * (LEAD_HEIGHT - 3);
+  const bar = Math.max(state.gap > 0 ? 1 : 0, high(Number.isFinite(state.gap) ? state.gap : scale));
+  context.fillStyle = token("--line");
+  context.fillRect(left, floor, width, 1);
+  if (state.undecided) {
+    context.fillStyle = token("--line-strong");
+    hatch(context, left, floor - bar, width, bar);
+  } else {
+    context.fillStyle = look.colour;
+    context.fillRect(left, floor - bar, width, bar);
+  }
+  const chance = Math.round(floor - high(state.chance));
+  context.fillStyle = token("--ink");
+  context.fillRect(slot * column, chance - 1, column, 1.5);
+}
+
+function hatch(context: CanvasRenderingContext2D, left: number, top: number, width: number, height: number): void {
+  context.save();
+  context.beginPath();
+  context.rect(left, top, width, height);
+  context.clip();
+  context.strokeStyle = context.fillStyle;
+  context.lineWidth = 1.4;
+  context.beginPath();
+  for (let x = left - height; x < left + width + 4; x += 4.5) {
+    context.moveTo(x, top + height + 1);
+    context.lineTo(x + height + 2, top - 1);
+  }
+  context.stroke();
+  context.strokeRect(left + 0.5, top + 0.5, width - 1, Math.max(0, height));
+  context.restore();
+}
+
+function text(
+  context: CanvasRenderingContext2D,
+  words: string,
+  x: number,
+  y: number,
+  ink: string,
+  size: number,
+  weight = 450,
+  family: "--mono" | "--font" = "--font",
+): void {
+  context.fillStyle = ink;
+  context.font = `${weight} ${size}px ${family === "--mono" ? MONO : SANS}`;
+  context.fillText(words, x, y);
+}
+
+const SANS = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", "Liberation Sans", sans-serif';
+const MONO = 'ui-monospace, "SFMono-Regular", Menlo, Consolas, "DejaVu Sans Mono", "Liberation Mono", monospace';

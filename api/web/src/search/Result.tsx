@@ -1,0 +1,191 @@
+/** What came of a search, as sentences whose figures stand under each other; and the model to take away. */
+
+import { memo } from "react";
+
+import type { Look } from "../blocks";
+import type { Artifact, Result as Found } from "../api/types";
+import { Card } from "../ui/Card";
+import { Command } from "../ui/Command";
+import { bytes, fixed, signed } from "../ui/format";
+import { Strip } from "../ui/Strip";
+import { counted, milliseconds, scientific, slotList } from "./model/format";
+import { latencyWord, MEANING, spanOf, type Word } from "./model/verdict";
+
+export const Result = memo(function Result({ result, look }: { result: Found; look: (label: string) => Look }) {
+  const { derived, parent, quality, latency } = result;
+  const open = derived.undecided;
+  return (
+    <Card title="Result" className="result-card" id="result">
+      <div className="result-lead">
+        <Strip labels={derived.slots} undecided={open} look={look} title="result" />
+        <span>
+          <code>{derived.string}</code>
+          {open.length > 0 && (
+            <>
+              {" "}
+              <span className="quiet">
+                {slotList(open)} undecided: the cheapest of the tied blocks was taken
+              </span>
+            </>
+          )}
+        </span>
+      </div>
+      {parent && (quality || latency) ? (
+        <div className="table-frame">
+          <table className="table result-table">
+            <thead>
+              <tr>
+                <th>On the test part of {result.search["dataset"] as string}</th>
+                <th className="figure">the derived model has</th>
+                <th className="figure">where the parent has</th>
+                <th>which is</th>
+                <th>95% interval</th>
+                <th>so it is</th>
+              </tr>
+            </thead>
+            <tbody>
+              {quality && (
+                <tr>
+                  <td>
+                    in quality <span className="quieter">{counted(quality.n_windows, "window")}, {counted(quality.n_seeds, "seed")}</span>
+                  </td>
+                  <td className="figure">
+                    <b>{fixed(quality.derived_bits_per_byte, 3)}</b> bits per byte
+                  </td>
+                  <td className="figure">{fixed(quality.parent_bits_per_byte, 3)} bits per byte</td>
+                  <td>
+                    <b>{signed(quality.difference, 3)}</b> bits per byte
+                  </td>
+                  <td>
+                    <Interval at={quality.difference} low={quality.low} high={quality.high} reference={0} words={`${signed(quality.low, 3)} to ${signed(quality.high, 3)}`} />
+                  </td>
+                  <td>
+                    <Verdict word={quality.verdict} />
+                  </td>
+                </tr>
+              )}
+              {latency && (
+                <tr>
+                  <td>
+                    in latency{" "}
+                    <span className="quieter">{serveWords(result)}; repeats to ±{fixed(latency.repeatability, 3)}</span>
+                  </td>
+                  <td className="figure">
+                    <b>{milliseconds(latency.derived_ms)}</b>
+                  </td>
+                  <td className="figure">{milliseconds(latency.parent_ms)}</td>
+                  <td>
+                    <b>{fixed(latency.ratio, 3)}</b> of the parent's
+                  </td>
+                  <td>
+                    <Interval at={latency.ratio} low={latency.low} high={latency.high} reference={1} repeatability={latency.repeatability} words={`${fixed(latency.low, 3)} to ${fixed(latency.high, 3)}`} />
+                  </td>
+                  <td>
+                    <Verdict word={latencyWord(latency)} />
+                  </td>
+                </tr>
+              )}
+            </tbody>
+          </table>
+        </div>
+      ) : (
+        <p className="quiet">The request asked for no baseline, so there is nothing to compare with.</p>
+      )}
+      {quality && quality.n_seeds < 5 && (
+        <p className="quieter">
+          {counted(quality.n_seeds, "seed")} are few: read the intervals as a lower bound of the doubt. One text, one training budget, one
+          machine{deviceWords(result)}.
+        </p>
+      )}
+    </Card>
+  );
+});
+
+function serveWords(result: Found): string {
+  const [serve] = (result.search["serve"] ?? []) as { batch: number; query_length: number }[];
+  return serve ? `batch ${serve.batch} × ${serve.query_length} tokens` : "first serve mode";
+}
+
+function deviceWords(result: Found): string {
+  const device = result.search["device"] as Record<string, string> | undefined;
+  if (!device?.["processor"]) return "";
+  return ` (${device["processor"]}, ${counted(Number(device["threads"] ?? 1), "thread")})`;
+}
+
+function Verdict({ word }: { word: Word }) {
+  return (
+    <span className="verdict" data-word={word} title={MEANING[word]}>
+      {word}
+    </span>
+  );
+}
+
+const WIDTH = 190;
+const HEIGHT = 20;
+const LABEL = 12;
+
+/** The interval, its middle and the reference: which side it lies on is the verdict. */
+function Interval({ at, low, high, reference, repeatability = 0, words }: { at: number; low: number; high: number; reference: number; repeatability?: number; words: string }) {
+  const [from, to] = spanOf([low, high, at, reference - repeatability, reference + repeatability]);
+  const x = (value: number) => ((value - from) / (to - from)) * WIDTH;
+  return (
+    <span className="interval">
+      <svg width={WIDTH} height={HEIGHT + LABEL} role="img" aria-label={`${words}; ${reference} is as the parent`}>
+        {repeatability > 0 && <rect className="interval-repeat" x={x(reference - repeatability)} width={x(reference + repeatability) - x(reference - repeatability)} y="2" height={HEIGHT - 4} />}
+        <line className="interval-reference" x1={x(reference)} x2={x(reference)} y1="1" y2={HEIGHT - 1} />
+        <line className="interval-whole" x1={x(low)} x2={x(high)} y1={HEIGHT / 2} y2={HEIGHT / 2} />
+        <line className="interval-whole" x1={x(low)} x2={x(low)} y1={HEIGHT / 2 - 4} y2={HEIGHT / 2 + 4} />
+        <line className="interval-whole" x1={x(high)} x2={x(high)} y1={HEIGHT / 2 - 4} y2={HEIGHT / 2 + 4} />
+        <text x={Math.min(WIDTH - 26, Math.max(26, x(reference)))} y={HEIGHT + 9}>
+          {reference}, parent
+        </text>
+        <circle cx={x(at)} cy={HEIGHT / 2} r="3.5" />
+      </svg>
+      {words}
+    </span>
+  );
+}
+
+/** The file to take away, what vouches for it, and the commands that use it. */
+export const Model = memo(function Model({ result, artifacts }: { result: Found; artifacts: readonly Artifact[] }) {
+  const file = artifacts.find((each) => each.kind === "export");
+  const folder = result.derived.string.replace(/[^A-Za-z]/g, "-").slice(0, 16);
+  return (
+    <Card title="Model" className="model-card">
+      {file ? (
+        <ul className="facts">
+          <li>
+            <a href={`/api/v1/artifacts/${file.id}`} download={file.name}>
+              {file.name}
+            </a>{" "}
+            {bytes(file.n_bytes)}
+          </li>
+          <li>
+            logits equal to the trained model's within <b>{scientific(result.export.logits_max_abs_difference)}</b>
+          </li>
+          <li>
+            sha256 <code title={file.sha256}>{file.sha256.slice(0, 16)}…</code>
+          </li>
+          {artifacts
+            .filter((each) => each !== file)
+            .map((each) => (
+              <li key={each.id}>
+                <a href={`/api/v1/artifacts/${each.id}`} download={each.name}>
+                  {each.name}
+                </a>{" "}
+                {bytes(each.n_bytes)}
+              </li>
+            ))}
+        </ul>
+      ) : (
+        <p className="quiet">The export's file is listed once it is written.</p>
+      )}
+      <p className="quiet">It runs without Blockwright; torch and safetensors are all it needs.</p>
+      <div className="commands">
+        <Command>{`unzip export.zip -d ${folder} && cd ${folder}`}</Command>
+        <Command>pip install torch safetensors</Command>
+        <Command>{'python model.py --prompt "import " --bytes 200'}</Command>
+      </div>
+    </Card>
+  );
+});

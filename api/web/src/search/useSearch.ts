@@ -1,0 +1,177 @@
+/** One search, loaded and then followed: answers and events meet in a `Live`, the page draws at most once a frame. */
+
+import { useCallback, useEffect, useRef, useState } from "react";
+
+import { Problem } from "../api/client";
+import { session } from "../api/connection";
+import { type SearchEvent, type StreamState, useEvents } from "../api/events";
+import type { Search } from "../api/types";
+import { loadFrames, loadPart, loadReports, loadSearch } from "./load";
+import type { TableBody } from "./model/cost";
+import { hasEnded, Live, type Part } from "./model/live";
+
+const SOON_MS = 80; // several events of one change arrive together
+const PROGRESS_MS = 1500;
+
+export interface Followed {
+  live: Live | null;
+  table: TableBody | null;
+  /** Counts what has changed in `live`. */
+  version: number;
+  problem: Problem | null;
+  /** Whether the first answers about trials, architectures and curves are in. */
+  loaded: boolean;
+  stream: StreamState;
+  /** A changed search, as a cancel or a resume answers it. */
+  put: (search: Search) => void;
+  /** Load all frames of these trials, and keep those that come. */
+  follow: (trials: readonly string[]) => void;
+  reload: () => void;
+}
+
+export function useSearch(id: string): Followed {
+  const [live, setLive] = useState<Live | null>(null);
+  const [table, setTable] = useState<TableBody | null>(null);
+  const [version, setVersion] = useState(0);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const [loaded, setLoaded] = useState(false);
+  const [turn, setTurn] = useState(0);
+  const aborter = useRef(new AbortController());
+  const stale = useRef(new Set<Part>());
+  const timer = useRef<{ at: number; id: ReturnType<typeof setTimeout> } | null>(null);
+  const drawing = useRef(0);
+
+  const reload = useCallback(() => setTurn((before) => before + 1), []);
+
+  const draw = useCallback(() => {
+    if (drawing.current) return;
+    drawing.current = requestAnimationFrame(() => {
+      drawing.current = 0;
+      setVersion((before) => before + 1);
+    });
+  }, []);
+
+  const fail = useCallback((error: unknown) => {
+    if (error instanceof DOMException && error.name === "AbortError") return;
+    setProblem(error instanceof Problem ? error : new Problem(0, { detail: String(error) }));
+  }, []);
+
+  const refresh = useCallback(
+    (current: Live, parts: readonly Part[], within: number) => {
+      for (const part of parts) stale.current.add(part);
+      if (stale.current.size === 0) return;
+      const at = performance.now() + within;
+      if (timer.current && timer.current.at <= at) return;
+      if (timer.current) clearTimeout(timer.current.id);
+      const { signal } = aborter.current;
+      const ask = () => {
+        timer.current = null;
+        const wanted = [...stale.current];
+        stale.current.clear();
+        for (const part of wanted) {
+          loadPart(current, part, signal).then((found) => {
+            if (signal.aborted) return;
+            if (found) setTable(found);
+            draw();
+          }, fail);
+        }
+      };
+      timer.current = { at, id: setTimeout(ask, within) };
+    },
+    [draw, fail],
+  );
+
+  useEffect(() => session.onSignIn(reload), [reload]);
+
+  useEffect(() => {
+    const mine = new AbortController();
+    const { signal } = mine;
+    aborter.current = mine;
+    setProblem(null);
+    setLoaded(false);
+    const load = async () => {
+      const current = new Live(await loadSearch(id, signal));
+      setLive(current);
+      const parts: Part[] = ["trials", "architectures", "rules", "artifacts", "table"];
+      await Promise.all(
+        parts.map(async (part) => {
+          const found = await loadPart(current, part, signal);
+          if (found) setTable(found);
+        }),
+      );
+      draw();
+      await loadReports(
+        current,
+        (rows) => {
+          current.addReports(rows);
+          draw();
+        },
+        signal,
+      );
+      setLoaded(true);
+      draw();
+    };
+    load().catch(fail);
+    const waiting = stale.current;
+    return () => {
+      mine.abort();
+      if (timer.current) clearTimeout(timer.current.id);
+      timer.current = null;
+      waiting.clear();
+      cancelAnimationFrame(drawing.current);
+      drawing.current = 0;
+    };
+  }, [id, turn, draw, fail]);
+
+  const tell = (event: SearchEvent) => {
+    if (!live) return;
+    const parts = live.tell(event);
+    refresh(live, parts, event.type === "reports" ? PROGRESS_MS : SOON_MS);
+    draw();
+  };
+  // An ended search whose last event is in sends nothing more; one that is resumed is followed from where it was left.
+  const following = live !== null && !(hasEnded(live.search.state) && live.search.last_event <= live.seen);
+  const stream = useEvents(following ? id : null, tell, useStart(live, following));
+
+  // The stream also ends when somebody has deleted the search.
+  useEffect(() => {
+    if (stream === "ended" && live && !hasEnded(live.search.state)) refresh(live, ["search"], 0);
+  }, [stream, live, refresh]);
+
+  const put = useCallback(
+    (search: Search) => {
+      live?.setSearch(search);
+      draw();
+    },
+    [live, draw],
+  );
+
+  const follow = useCallback(
+    (trials: readonly string[]) => {
+      if (!live) return;
+      const { signal } = aborter.current;
+      for (const trial of trials) {
+        if (live.followed.has(trial)) continue;
+        live.followed.add(trial);
+        loadFrames(live, trial, signal).then((rows) => {
+          if (signal.aborted) return;
+          live.addProbabilities(rows);
+          draw();
+        }, fail);
+      }
+    },
+    [live, draw, fail],
+  );
+
+  return { live, table, version, problem, loaded, stream, put, follow, reload };
+}
+
+/** The event to follow from: fixed while a stream is open, the newest known one when the next is opened. */
+function useStart(live: Live | null, following: boolean): number {
+  const start = useRef<{ live: Live | null; following: boolean; after: number }>({ live: null, following: false, after: 0 });
+  const before = start.current;
+  if (before.live !== live || before.following !== following) {
+    start.current = { live, following, after: live?.seen ?? 0 };
+  }
+  return start.current.after;
+}
