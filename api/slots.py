@@ -9,20 +9,20 @@ from api.errors import ApiError
 
 
 class Slots:
-    """`n` uploads at once, and no more."""
+    """`n` uploads at once, and no more; `free` more may begin."""
 
     def __init__(self, n: int) -> None:
         self._n = n
-        self._taken = 0
+        self.free = n
 
     @contextmanager
     def one(self) -> Iterator[None]:
         """Raises: ApiError: too-many-uploads."""
-        if self._taken >= self._n:
+        if not self.free:
             detail = f"{self._n} texts are being uploaded, the most that are allowed at once; try again later"
             raise ApiError(503, "too-many-uploads", detail, {"Retry-After": "5"})
-        self._taken += 1
+        self.free -= 1
         try:
             yield
         finally:
-            self._taken -= 1
+            self.free += 1

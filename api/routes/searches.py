@@ -242,12 +242,12 @@ def get_log(
     data_dir: DataDir,
     tail: Annotated[int, Query(ge=0, le=1_000_000, description="bytes from its end")] = 20_000,
 ) -> PlainTextResponse:
-    """The end of what the runner has printed, whole lines; empty when it has not started yet."""
+    """The end of what the runner has printed, in whole lines where that leaves any; empty before it has started."""
     with reading(engine) as connection:
         searches.get(connection, search_id)
     end = regular.last_bytes(data_dir / "searches" / search_id / "runner.log", tail + 1) or b""
     if len(end) > tail:  # one byte more, to see whether a line begins here
-        end = end[end.find(b"\n") + 1 or 1 :]
+        end = end[end.find(b"\n", 0, -1) + 1 or 1 :]
     return PlainTextResponse(plain(end.decode(errors="replace")))
 
 

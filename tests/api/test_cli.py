@@ -296,3 +296,70 @@ def test_a_database_of_a_newer_version_is_one_line(run: Run, service: Running) -
     assert done.status == 2
     assert done.err.startswith("blockwright: cannot migrate the database: the database is at revision 9999 of a newer")
     assert done.err.count("\n") == 1
+
+
+def test_texts_are_added_listed_shown_and_removed(served: Run, tmp_path: Path) -> None:
+    text = write(tmp_path / "novels.txt", "A man \x1b[31m walked. " * 500)
+    assert served("datasets", "add", "novels", text) == Done(0, "novels: 10,000 bytes, sha256 d15b9f70c29a\n", "")
+    assert served("datasets", "add", "novels", text).status == 0
+    listed = served("datasets").out
+    assert listed == served("datasets", "list").out
+    assert "novels" in listed
+    assert "10,000" in listed
+    assert [each["name"] for each in json.loads(served("datasets", "--json").out)][2:] == ["novels"]
+    shown = served("datasets", "show", "novels").out
+    assert shown.startswith("novels  uploaded text, 10,000 bytes\nsha256 f5f4a1ab8b0e")
+    assert "A man  walked." in shown
+    assert "\x1b[31m" not in shown
+    assert json.loads(served("datasets", "show", "novels", "--json").out)["n_bytes"] == 10_000
+    assert "size known after its first use" in served("datasets", "show", "python-docs").out
+    assert served("datasets", "remove", "novels") == Done(0, "removed novels\n", "")
+    assert served("datasets", "remove", "novels").err == "blockwright: no data set 'novels'\n"
+
+
+def test_a_text_comes_from_standard_input(served: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"word " * 100)))
+    assert served("datasets", "add", "words", "-").out.startswith("words: 500 bytes")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["add", "No!", "x"], "'No!' is no name of a text; names are lower-case letters, digits, '_', '.' and '-'"),
+        (["show", "../x"], "'../x' is no name of a text; names are lower-case letters, digits, '_', '.' and '-'"),
+        (["add", "x", "absent.txt"], "no file 'absent.txt'; what is uploaded is one UTF-8 text"),
+        (["add", "x", "."], "no file '.'; what is uploaded is one UTF-8 text"),
+        (["add", "x", "short.txt"], "the text has 5 bytes; the smallest windows and batches need 100"),
+        (["add", "x", "binary.txt"], "the file is binary: NUL byte at offset 1; give UTF-8 text"),
+        (["add", "python-docs", "short.txt"], "dataset 'python-docs' is built in; take another name"),
+        (["show", "novels"], "no data set 'novels'"),
+    ],
+)
+def test_a_text_that_cannot_be_used_is_one_line(
+    served: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], line: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "short.txt").write_bytes(b"words")
+    (tmp_path / "binary.txt").write_bytes(b"a\0" * 100)
+    assert served("datasets", *arguments) == Done(2, "", f"blockwright: {line}\n")
+
+
+def test_submit_uploads_the_text_first(served: Run, tmp_path: Path) -> None:
+    text = write(tmp_path / "novels.txt", "A man walked. " * 500)
+    request = write(tmp_path / "request.json", {**TINY, "task": {**TINY["task"], "dataset": "novels"}})
+    search_id = served("submit", request, "--data", f"novels={text}").out.strip()
+    shown = json.loads(served("datasets", "show", "novels", "--json").out)
+    assert shown["in_use_by"] == [search_id]
+    assert f"in use by {search_id}" in served("datasets", "show", "novels").out
+    assert "name-taken" not in served("submit", request, "--data", f"novels={text}").err
+    refused = served("submit", request, "--data", f"other={text}")
+    line = "blockwright: --data other is not what the request reads; its task.dataset is 'novels'\n"
+    assert refused == Done(2, "", line)
+
+
+def test_a_log_is_printed(served: Run, service: Running, submitted: dict[str, Any]) -> None:
+    folder = service.data_dir / "searches" / submitted["id"]
+    folder.mkdir(parents=True)
+    (folder / "runner.log").write_text("first\nsecond\n")
+    assert served("log") == Done(0, "first\nsecond\n", "")
+    assert served("log", submitted["id"], "--tail", "7").out == "second\n"

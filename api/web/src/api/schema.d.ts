@@ -241,7 +241,7 @@ export interface paths {
         };
         /**
          * Get Log
-         * @description The end of what the runner has printed, whole lines; empty when it has not started yet.
+         * @description The end of what the runner has printed, in whole lines where that leaves any; empty before it has started.
          */
         get: operations["get_log"];
         put?: never;
