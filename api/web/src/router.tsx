@@ -20,8 +20,8 @@ function subscribe(listener: () => void): () => void {
 }
 
 export function placeOf(href: string): Place {
-  const url = new URL(href, "http://page");
-  return { path: url.pathname.replace(/\/+$/, "") || "/", query: url.searchParams };
+  const [path = "", query = ""] = href.split(/\?(.*)/s); // no URL: "//x" would be a host
+  return { path: path.replace(/\/+$/, "") || "/", query: new URLSearchParams(query) };
 }
 
 const here = () => window.location.pathname + window.location.search;
@@ -41,12 +41,13 @@ export function navigate(url: string, { replace = false }: { replace?: boolean }
 
 /** The present address with some of its query changed; null removes a key. */
 export function withQuery(changes: Record<string, string | number | null>): string {
-  const url = new URL(window.location.href);
+  const query = new URLSearchParams(window.location.search);
   for (const [key, value] of Object.entries(changes)) {
-    if (value === null || value === "") url.searchParams.delete(key);
-    else url.searchParams.set(key, String(value));
+    if (value === null || value === "") query.delete(key);
+    else query.set(key, String(value));
   }
-  return url.pathname + url.search;
+  const text = query.toString();
+  return window.location.pathname + (text && `?${text}`);
 }
 
 export function Link({ href, onClick, ...rest }: AnchorHTMLAttributes<HTMLAnchorElement> & { href: string }) {

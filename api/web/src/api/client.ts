@@ -57,6 +57,8 @@ export async function get<T>(call: Promise<Answer<T>>): Promise<T> {
   return (await sent(call)).data;
 }
 
+const AGAIN_MS = 2000;
+
 export interface Query<T> {
   data: T | undefined;
   /** Of the newest attempt; the data of an earlier one stay. */
@@ -96,11 +98,13 @@ export function useQuery<T>(
     let timer: ReturnType<typeof setTimeout> | undefined;
     let data: T | undefined;
     let etag: string | null = null;
+    let failed: number | null = null; // status of the newest answer, if it was a failure
 
     const ask = async () => {
       clearTimeout(timer);
       try {
         const answer = await sent(latest.current.load(aborter.signal));
+        failed = null;
         const found = answer.response.headers.get("etag");
         if (aborter.signal.aborted) return;
         const changed = found === null || found !== etag || data === undefined;
@@ -111,7 +115,9 @@ export function useQuery<T>(
         );
       } catch (error) {
         if (aborter.signal.aborted) return;
-        const problem = error instanceof Problem ? error : new Problem(0, { detail: String(error) });
+        if (!(error instanceof Problem)) throw error;
+        const problem = error;
+        failed = problem.status;
         setState((before) => ({ key, data: before.key === key ? before.data : undefined, problem }));
       }
       plan();
@@ -119,7 +125,8 @@ export function useQuery<T>(
     const plan = () => {
       if (aborter.signal.aborted || session.isLocked()) return; // signing in asks again
       const wish = latest.current.every;
-      const wait = typeof wish === "function" ? wish(data) : wish;
+      // Away or busy: what was not answered is asked again, so that the page heals by itself.
+      const wait = failed === 0 || failed === 503 ? AGAIN_MS : typeof wish === "function" ? wish(data) : wish;
       if (wait !== null && document.visibilityState === "visible") timer = setTimeout(ask, wait);
     };
     const look = () => {

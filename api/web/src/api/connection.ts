@@ -2,13 +2,36 @@
 
 import { useSyncExternalStore } from "react";
 
+function stored(key: string): boolean {
+  try {
+    return localStorage.getItem(key) !== null;
+  } catch {
+    return false; // storage is forbidden
+  }
+}
+
+function store(key: string, value: boolean): void {
+  try {
+    if (value) localStorage.setItem(key, "1");
+    else localStorage.removeItem(key);
+  } catch {
+    // as above: known until the page is left
+  }
+}
+
 class Flag {
-  private value = false;
+  private value: boolean;
   private readonly listeners = new Set<() => void>();
+
+  /** @param key keeps the flag in this browser's storage. */
+  constructor(private readonly key: string | null = null) {
+    this.value = key !== null && stored(key);
+  }
 
   set(value: boolean): void {
     if (value === this.value) return;
     this.value = value;
+    if (this.key !== null) store(this.key, value);
     this.listeners.forEach((listener) => listener());
   }
 
@@ -24,17 +47,22 @@ class Flag {
 
 const away = new Flag();
 const locked = new Flag();
+const signed = new Flag("blockwright-signed-in");
 const signedIn = new Set<() => void>();
 
 export const connection = { lost: () => away.set(true), found: () => away.set(false) };
 
 export const session = {
   /** The service answered 401: the page shows the sign-in in place. */
-  ask: () => locked.set(true),
+  ask: () => {
+    locked.set(true);
+    signed.set(false);
+  },
   isLocked: locked.get,
   /** The cookie is there: everything on the page asks again. */
   opened: () => {
     locked.set(false);
+    signed.set(true);
     signedIn.forEach((listener) => listener());
   },
   onSignIn: (listener: () => void) => {
@@ -47,3 +75,5 @@ export const session = {
 
 export const useAway = () => useSyncExternalStore(away.subscribe, away.get);
 export const useLocked = () => useSyncExternalStore(locked.subscribe, locked.get);
+/** Whether this browser has signed in: the cookie itself is out of reach of scripts. */
+export const useSigned = () => useSyncExternalStore(signed.subscribe, signed.get);

@@ -49,6 +49,7 @@ export function ListPage() {
   const names = new Set([...(texts.data?.items.map((each) => each.name) ?? []), ...(dataset ? [dataset] : [])]);
   const filtered = state !== null || dataset !== null;
   const items = list.data?.items ?? [];
+  const blank = list.data !== undefined && items.length === 0 && !filtered && cursor === null;
   return (
     <div className="stack">
       <div className="spread">
@@ -57,6 +58,7 @@ export function ListPage() {
           New search
         </ButtonLink>
       </div>
+      {!blank && (
       <div className="list-filters">
         <nav className="choices" aria-label="state">
           {[null, ...STATES].map((each) => (
@@ -84,6 +86,7 @@ export function ListPage() {
         </label>
         <Legend catalog={catalog.data} />
       </div>
+      )}
       {list.problem && list.problem.status !== 401 && list.problem.status !== 0 && (
         <Problem problem={list.problem} title="The list cannot be shown">
           <div className="row">

@@ -48,8 +48,11 @@ export function SignIn() {
           <label htmlFor="token" className="quiet">
             This service asks for its token: the one in <code>BLOCKWRIGHT_TOKEN</code> where it was started.
           </label>
+          {/* For password managers, which keep a name with each password. */}
+          <input type="text" name="username" autoComplete="username" value="blockwright" readOnly hidden />
           <input
             id="token"
+            name="password"
             className="input"
             type="password"
             autoComplete="current-password"

@@ -1,7 +1,8 @@
 /** Where one can go, the theme, and whether the service answers. */
 
-import { useAway } from "../api/connection";
+import { connection, session, useAway, useSigned } from "../api/connection";
 import { Link } from "../router";
+import { Button } from "./Button";
 import { ThemeSwitch } from "./ThemeSwitch";
 
 const LINKS = [
@@ -12,6 +13,7 @@ const LINKS = [
 
 export function TopBar({ path }: { path: string }) {
   const away = useAway();
+  const signed = useSigned();
   return (
     <header className="top">
       <div className="top-inner">
@@ -26,6 +28,11 @@ export function TopBar({ path }: { path: string }) {
             </Link>
           ))}
         </nav>
+        {signed && (
+          <Button kind="quiet" onClick={() => void signOut()}>
+            Sign out
+          </Button>
+        )}
         <ThemeSwitch />
       </div>
       {away && (
@@ -35,4 +42,13 @@ export function TopBar({ path }: { path: string }) {
       )}
     </header>
   );
+}
+
+async function signOut(): Promise<void> {
+  try {
+    const answer = await fetch("/api/v1/session", { method: "DELETE" });
+    if (answer.ok || answer.status === 401) session.ask(); // 401: the session had ended by itself
+  } catch {
+    connection.lost();
+  }
 }
