@@ -308,7 +308,7 @@ def test_texts_are_added_listed_shown_and_removed(served: Run, tmp_path: Path) -
     assert "10,000" in listed
     assert [each["name"] for each in json.loads(served("datasets", "--json").out)][2:] == ["novels"]
     shown = served("datasets", "show", "novels").out
-    assert shown.startswith("novels  uploaded text, 10,000 bytes\nsha256 f5f4a1ab8b0e")
+    assert shown.startswith("novels  uploaded text, 10,000 bytes\nsha256 d15b9f70c29a")
     assert "A man  walked." in shown
     assert "\x1b[31m" not in shown
     assert json.loads(served("datasets", "show", "novels", "--json").out)["n_bytes"] == 10_000
