@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
-import math
+import re
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -13,7 +14,7 @@ from db.errors import InvalidCursor
 
 T = TypeVar("T")
 MAX_LIMIT = 1000
-MIN_INTEGER, MAX_INTEGER = -(2**63), 2**63 - 1  # what a column holds
+MAX_INTEGER = 2**63 - 1  # what a column holds
 
 
 @dataclass(frozen=True)
@@ -51,14 +52,15 @@ def decode(cursor: str, kinds: Sequence[type]) -> list[Any]:
     except (ValueError, RecursionError):
         parts = None
     is_key = isinstance(parts, list) and [type(part) for part in parts] == list(kinds)
-    if not is_key or not all(_is_storable(part) for part in parts):
+    # To the byte what `encode` gives: base64 is read whatever stands between its letters, and JSON has spaces.
+    if not is_key or not all(_is_key(part) for part in parts) or encode(parts) != cursor:
         raise InvalidCursor(f"invalid cursor {cursor[:80]!r}; pass the one of the page before, unchanged")
     found: list[Any] = parts
     return found
 
 
-def _is_storable(part: str | int | float) -> bool:
-    """A forged key may hold what no column can: not an empty page but an error of the driver would come of it."""
+def _is_key(part: str | int | float) -> bool:
+    """An id, a step or a time: a forged one may hold what no column can, and the driver would fail on it."""
     if isinstance(part, str):
-        return part.isascii() and part.isprintable()
-    return MIN_INTEGER <= part <= MAX_INTEGER if isinstance(part, int) else math.isfinite(part)
+        return re.fullmatch(r"[0-9a-z_-]{1,64}", part) is not None
+    return 0 <= part <= (MAX_INTEGER if isinstance(part, int) else sys.float_info.max)
