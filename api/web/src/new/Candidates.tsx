@@ -12,7 +12,7 @@ export function BlockChip({ block }: { block: string }) {
   const { catalog } = useForm();
   const { letter, colour, ink } = lookOf(catalog, block);
   return (
-    <span className="chip" style={{ background: colour, color: ink }} aria-hidden="true">
+    <span className="block-chip" style={{ background: colour, color: ink }} aria-hidden="true">
       {letter}
     </span>
   );

@@ -57,7 +57,7 @@ function Facts({ catalog, request }: { catalog: Catalog; request: Json }) {
         {blocks.map((block, at) => {
           const { letter, colour, ink } = lookOf(catalog, block);
           return (
-            <span key={at} className="chip" style={{ background: colour, color: ink }} title={block}>
+            <span key={at} className="block-chip" style={{ background: colour, color: ink }} title={block}>
               {letter}
             </span>
           );
