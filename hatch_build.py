@@ -48,26 +48,33 @@ class Node:
         self.path = node
         self._npm = npm
 
-    def npm(self, web: Path, *arguments: str) -> None:
-        """Raises: BuildError: npm cannot be started, or ends with an error; what it printed is on stderr then."""
-        self._run(web, [*self._npm, *arguments], f"npm {' '.join(arguments[:2])}")
+    def npm(self, web: Path, *arguments: str, show: bool = False) -> None:
+        """Run npm; what it says is shown as it comes, or only if it fails.
+
+        Raises:
+            BuildError: npm cannot be started, or ends with an error.
+        """
+        self._run(web, [*self._npm, *arguments], f"npm {' '.join(arguments[:2])}", show)
 
     def vite(self, web: Path, *arguments: str) -> None:
         """Raises: BuildError: as `npm`."""
-        self._run(web, [str(self.path), "node_modules/vite/bin/vite.js", *arguments], "vite build")
+        self._run(web, [str(self.path), "node_modules/vite/bin/vite.js", *arguments], "vite build", show=False)
 
-    def _run(self, web: Path, command: list[str], name: str) -> None:
+    def _run(self, web: Path, command: list[str], name: str, show: bool) -> None:
         # The scripts of packages start `node` by name.
         path = os.pathsep.join([str(self.path.parent), os.environ.get("PATH", os.defpath)])
         try:
             done = subprocess.run(
-                command, cwd=web, env={**os.environ, "PATH": path}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+                command,
+                cwd=web,
+                env={**os.environ, "PATH": path},
+                stdout=None if show else subprocess.PIPE,
+                stderr=None if show else subprocess.STDOUT,
             )
         except OSError as error:
             raise BuildError(f"cannot start {command[0]}: {error.strerror}") from None
-        if done.returncode != 0 or name.startswith("npm run"):
-            sys.stderr.write(done.stdout.decode(errors="replace"))
         if done.returncode != 0:
+            sys.stderr.write((done.stdout or b"").decode(errors="replace"))
             raise BuildError(f"{name} failed with status {done.returncode} in {web}; what it said stands above")
 
 
@@ -205,7 +212,7 @@ def main(arguments: list[str]) -> None:
         if arguments[:1] == ["npm"]:
             node = needed_node()
             install_packages(ROOT / "api" / "web", node)
-            node.npm(ROOT / "api" / "web", *arguments[1:])
+            node.npm(ROOT / "api" / "web", *arguments[1:], show=True)
         elif arguments == ["node"]:
             print(needed_node().path)
         elif arguments:

@@ -58,6 +58,5 @@ def add_headers(method: str, path: str, headers: MutableHeaders) -> None:
     if kind.startswith("application/problem+json") or not (is_html or is_page(method, path)):
         return
     headers["Content-Security-Policy"] = POLICY
-    headers["Cross-Origin-Opener-Policy"] = "same-origin"
     if path.startswith(ASSETS) and not is_html:
         headers["Cache-Control"] = "public, max-age=31536000, immutable"

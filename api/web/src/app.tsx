@@ -11,6 +11,7 @@ import { SearchPage } from "./search/SearchPage";
 import { Empty } from "./ui/Empty";
 import { SignIn } from "./ui/SignIn";
 import { TopBar } from "./ui/TopBar";
+import { useTitle } from "./ui/useTitle";
 
 export function pageOf(path: string): ReactNode {
   if (path === "/") return <ListPage />;
@@ -25,15 +26,22 @@ export function pageOf(path: string): ReactNode {
   );
 }
 
+/** The page of a search sets its own. */
+const TITLES: Record<string, string> = { "/": "Searches", "/new": "New search", "/datasets": "Texts" };
+
 export function App() {
   const { path } = useLocation();
   const locked = useLocked();
+  useTitle(TITLES[path] ?? null);
   return (
     <>
+      <a className="skip" href="#main">
+        Skip to the content
+      </a>
       <TopBar path={path} />
       {locked && <SignIn />}
       {/* Hidden, not removed: what was typed into a form is still there after signing in. */}
-      <main hidden={locked}>{pageOf(path)}</main>
+      <main id="main" tabIndex={-1} hidden={locked}>{pageOf(path)}</main>
     </>
   );
 }
