@@ -115,14 +115,15 @@ def running(
 
         def read() -> None:
             assert node.stdout is not None
-            for line in node.stdout:
-                text = line.decode(errors="replace").rstrip()
-                lines.append(text)
-                del lines[:-20]
-                with suppress(OSError):  # whoever read it may be gone
-                    print(text, file=sys.stderr, flush=True)
-                if _STARTED in text:
-                    started.set()
+            with node.stdout as output:
+                for line in output:
+                    text = line.decode(errors="replace").rstrip()
+                    lines.append(text)
+                    del lines[:-20]
+                    with suppress(OSError):  # whoever read it may be gone
+                        print(text, file=sys.stderr, flush=True)
+                    if _STARTED in text:
+                        started.set()
             node.wait()
             if started.is_set() and not stopping.is_set():
                 on_end()
