@@ -198,7 +198,8 @@ function ProgressLine({ search }: { search: Search }) {
       <Progress share={progress.share} state={state} label="weight updates done" />
       <div className="spread quiet">
         <span>
-          <b>{percent(progress.share)}</b> · {count(progress.step)} of {count(progress.n_steps)} weight updates
+          <b>{percent(progress.share)}</b> · {count(progress.step)}
+          {state === "succeeded" ? "" : ` of ${count(progress.n_steps)}`} weight updates
         </span>
         <span>{words}</span>
       </div>

@@ -22,7 +22,8 @@ export interface StripRow {
   key: string;
   name: string;
   title: string;
-  labels: readonly string[];
+  /** null: not derived yet. */
+  labels: readonly string[] | null;
   undecided: readonly number[];
   strong?: boolean;
 }
@@ -172,7 +173,7 @@ export const Picture = memo(function Picture({ labels, look, slots, bands, strip
                     <small>to {leadScale(states)} nats</small>
                   </div>
                 </div>
-                {frame ? (
+                <div className="band-cells">
                   <Band
                     frame={frame}
                     states={states}
@@ -180,16 +181,20 @@ export const Picture = memo(function Picture({ labels, look, slots, bands, strip
                     look={look}
                     column={column}
                     slots={slots}
-                    title={`probabilities of seed ${seed} after ${frame.step} steps: ${decidedCount(states)} of ${slots} slots decided`}
+                    title={
+                      frame
+                        ? `probabilities of seed ${seed} after ${frame.step} steps: ${decidedCount(states)} of ${slots} slots decided`
+                        : `no probabilities of seed ${seed} yet`
+                    }
                   />
-                ) : (
-                  <p className="band-empty quiet">{empty}</p>
-                )}
+                  {!frame && <p className="band-empty quiet">{empty}</p>}
+                </div>
               </div>
               <SlotRow
                 name="leading"
+                open
                 title={`leading blocks of seed ${seed}`}
-                labels={states.length ? states.map((each) => (each.undecided ? OPEN : (labels[each.leader] ?? OPEN))) : undefined}
+                labels={states.length ? states.map((each) => (each.undecided ? OPEN : (labels[each.leader] ?? OPEN))) : null}
                 undecided={states.flatMap((each, slot) => (each.undecided ? [slot] : []))}
                 look={openLook}
               />
@@ -199,7 +204,7 @@ export const Picture = memo(function Picture({ labels, look, slots, bands, strip
           {strips.map(({ key, ...row }) => (
             <SlotRow key={key} {...row} look={look} />
           ))}
-          {costs && <CostRow costs={costs} labels={labels} look={look} column={column} of={costOf} band={bands[0]?.frame ?? null} />}
+          <CostRow costs={costs} labels={labels} look={look} column={column} of={costOf} band={bands[0]?.frame ?? null} />
         </div>
       </div>
       {active !== null && seen.some((each) => each.frame) && (
@@ -222,14 +227,14 @@ function Column({ slot, column, kind }: { slot: number; column: number; kind: "h
 }
 
 const SlotRow = memo(function SlotRow({
-  name, title, labels, undecided, look, strong = false,
-}: Omit<StripRow, "key" | "labels"> & { labels: readonly string[] | undefined; look: (label: string) => Look }) {
+  name, title, labels, undecided, look, strong = false, open = false,
+}: Omit<StripRow, "key"> & { open?: boolean; look: (label: string) => Look }) {
   return (
-    <div className="picture-row slot-row">
+    <div className={`picture-row slot-row ${open ? "slot-row-open" : ""}`}>
       <div className={`gutter ${strong ? "gutter-strong" : ""}`} title={title}>
         {name}
       </div>
-      {labels && <Strip labels={labels} undecided={undecided} look={look} fill title={title} />}
+      {labels ? <Strip labels={labels} undecided={undecided} look={look} fill title={title} /> : <div className="slot-row-empty" />}
     </div>
   );
 }, sameRow);
@@ -238,26 +243,29 @@ const SlotRow = memo(function SlotRow({
 function sameRow(one: Parameters<typeof rowKey>[0], other: Parameters<typeof rowKey>[0]): boolean {
   return one.look === other.look && rowKey(one) === rowKey(other);
 }
-const rowKey = (row: { name: string; title: string; labels: readonly string[] | undefined; undecided: readonly number[]; look: unknown }) =>
-  `${row.name}|${row.title}|${row.labels?.join()}|${row.undecided.join()}`;
+const rowKey = (row: { name: string; title: string; labels: readonly string[] | null; undecided: readonly number[]; strong?: boolean; look: unknown }) =>
+  `${row.name}|${row.title}|${row.labels?.join()}|${row.undecided.join()}|${row.strong}`;
 
 /** Milliseconds of each slot by the latency table: of an architecture, or as expected under the probabilities. */
 function CostRow({
   costs, labels, look, column, of, band,
-}: { costs: Costs; labels: readonly string[]; look: (label: string) => Look; column: number; of: StripRow | null; band: Frame | null }) {
-  const top = Math.max(...labels.map((label) => costs.slotMs[label] ?? 0), 1e-9);
-  const bars = of
-    ? of.labels.map((label) => ({ ms: costs.slotMs[label] ?? 0, colour: look(label).colour }))
-    : (band?.probabilities ?? []).map((row) => ({
-        ms: row.reduce<number>((sum, probability, index) => sum + (probability ?? 0) * (costs.slotMs[labels[index] ?? ""] ?? 0), 0),
-        colour: "var(--line-strong)",
-      }));
+}: { costs: Costs | null; labels: readonly string[]; look: (label: string) => Look; column: number; of: StripRow | null; band: Frame | null }) {
+  const msOf = (label: string | undefined) => costs?.slotMs[label ?? ""] ?? 0;
+  const top = Math.max(...labels.map(msOf), 1e-9);
+  const bars = !costs
+    ? []
+    : of?.labels
+      ? of.labels.map((label) => ({ ms: msOf(label), colour: look(label).colour }))
+      : (band?.probabilities ?? []).map((row) => ({
+          ms: row.reduce<number>((sum, probability, index) => sum + (probability ?? 0) * msOf(labels[index]), 0),
+          colour: "var(--line-strong)",
+        }));
   const what = of ? `latency of each slot, ${of.name}` : "expected latency of each slot";
   return (
     <div className="picture-row cost-row">
       <div className="gutter gutter-lead" title={`${what}, by the latency table`}>
         <span>{of ? "cost" : "expected cost"}</span>
-        <small>to {milliseconds(top)}</small>
+        <small>{costs ? `to ${milliseconds(top)}` : "not measured yet"}</small>
       </div>
       <div className="cost-bars" role="img" aria-label={`${what}: ${bars.map((bar) => milliseconds(bar.ms)).join(", ")}`}>
         {bars.map((bar, slot) => (
@@ -319,7 +327,9 @@ function Readout({
           {labels.map((label, index) => (
             <tr key={label}>
               <td>
-                <Chip look={look(label)} /> {label}
+                <span className="readout-block">
+                  <Chip look={look(label)} /> {label}
+                </span>
               </td>
               {bands.map((each) => {
                 const state = each.states[slot];

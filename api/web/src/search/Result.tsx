@@ -49,17 +49,17 @@ export const Result = memo(function Result({ result, look }: { result: Found; lo
                   <td>
                     in quality <span className="quieter">{counted(quality.n_windows, "window")}, {counted(quality.n_seeds, "seed")}</span>
                   </td>
-                  <td className="figure">
+                  <td className="figure" data-says="the derived model has">
                     <b>{fixed(quality.derived_bits_per_byte, 3)}</b> bits per byte
                   </td>
-                  <td className="figure">{fixed(quality.parent_bits_per_byte, 3)} bits per byte</td>
-                  <td>
+                  <td className="figure" data-says="where the parent has">{fixed(quality.parent_bits_per_byte, 3)} bits per byte</td>
+                  <td data-says="which is">
                     <b>{signed(quality.difference, 3)}</b> bits per byte
                   </td>
-                  <td>
+                  <td data-says="95% interval">
                     <Interval at={quality.difference} low={quality.low} high={quality.high} reference={0} words={`${signed(quality.low, 3)} to ${signed(quality.high, 3)}`} />
                   </td>
-                  <td>
+                  <td data-says="so it is">
                     <Verdict word={quality.verdict} />
                   </td>
                 </tr>
@@ -70,17 +70,17 @@ export const Result = memo(function Result({ result, look }: { result: Found; lo
                     in latency{" "}
                     <span className="quieter">{serveWords(result)}; repeats to ±{fixed(latency.repeatability, 3)}</span>
                   </td>
-                  <td className="figure">
+                  <td className="figure" data-says="the derived model has">
                     <b>{milliseconds(latency.derived_ms)}</b>
                   </td>
-                  <td className="figure">{milliseconds(latency.parent_ms)}</td>
-                  <td>
+                  <td className="figure" data-says="where the parent has">{milliseconds(latency.parent_ms)}</td>
+                  <td data-says="which is">
                     <b>{fixed(latency.ratio, 3)}</b> of the parent's
                   </td>
-                  <td>
+                  <td data-says="95% interval">
                     <Interval at={latency.ratio} low={latency.low} high={latency.high} reference={1} repeatability={latency.repeatability} words={`${fixed(latency.low, 3)} to ${fixed(latency.high, 3)}`} />
                   </td>
-                  <td>
+                  <td data-says="so it is">
                     <Verdict word={latencyWord(latency)} />
                   </td>
                 </tr>

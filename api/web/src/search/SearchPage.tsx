@@ -2,7 +2,7 @@
 
 import { useCallback, useEffect, useMemo } from "react";
 
-import type { Result as Found, SearchRequest, Trial } from "../api/types";
+import type { Catalog, Result as Found, SearchRequest, Trial } from "../api/types";
 import { looks, useCatalog } from "../blocks";
 import { Link } from "../router";
 import { Button } from "../ui/Button";
@@ -30,6 +30,7 @@ const BESIDE = 24;
 
 export function SearchPage({ id }: { id: string }) {
   const followed = useSearch(id);
+  const catalog = useCatalog();
   const { live, problem, reload } = followed;
   const gone = problem?.status === 404 || problem?.status === 422;
   if (gone) {
@@ -44,7 +45,7 @@ export function SearchPage({ id }: { id: string }) {
       </Empty>
     );
   }
-  if (!live) {
+  if (!live || catalog.loading) {
     return problem ? (
       <Problem problem={problem} title="The search could not be read">
         <div>
@@ -55,10 +56,10 @@ export function SearchPage({ id }: { id: string }) {
       <div className="search-loading" aria-busy="true" aria-label="reading the search" />
     );
   }
-  return <Loaded followed={followed} live={live} />;
+  return <Loaded followed={followed} live={live} catalog={catalog.data} />;
 }
 
-function Loaded({ followed, live }: { followed: Followed; live: Live }) {
+function Loaded({ followed, live, catalog }: { followed: Followed; live: Live; catalog: Catalog | undefined }) {
   const { version, table, put, follow, problem, reload } = followed;
   const { search } = live;
   const slots = slotsOf(search);
@@ -66,26 +67,30 @@ function Loaded({ followed, live }: { followed: Followed; live: Live }) {
   const running = !hasEnded(search.state);
   const result = search.result as Found | null;
   const [view, change] = useView(slots);
-  const catalog = useCatalog();
-  const look = useMemo(() => looks(catalog.data, search.request), [catalog.data, search.id]);
+  const look = useMemo(() => looks(catalog, search.request), [catalog, search.id]);
 
   const sample = view.sample !== null && live.samples.includes(view.sample) ? view.sample : live.defaultSample;
   const trials = live.searchTrials(sample);
   const resultSeed = result?.derived.sample === sample ? result.derived.seed : null;
-  const chosen =
-    trials.find((each) => each.seed === view.seed) ?? trials.find((each) => each.seed === resultSeed) ?? trials[0];
-  const shown = view.folded || trials.length < 2 ? (chosen ? [chosen] : []) : trials;
+  // Seeds are known from the request, before there are trials: their places do not move when those come.
+  const seeds = trials.length
+    ? trials.map((each) => each.seed)
+    : Array.from({ length: request.trials.n_seeds }, (_, index) => request.trials.seed + index);
+  const chosen = [view.seed, resultSeed].find((each) => each !== null && seeds.includes(each)) ?? seeds[0] ?? 0;
+  const shownSeeds = view.folded ? [chosen] : seeds;
+  const shown = trials.filter((each) => shownSeeds.includes(each.seed));
   const wanted = view.slot === null ? shown : trials;
   const names = wanted.map((each) => each.id).join();
   useEffect(() => follow(names ? names.split(",") : []), [follow, names]);
 
-  const ids = shown.map((each) => each.id).join();
+  const ids = [...shownSeeds, ...shown.map((each) => each.id)].join();
   const lengths = shown.map((each) => live.framesOf(each.id).steps.at(-1)).join();
   const bands = useMemo(
     () =>
-      shown.length
-        ? shown.map(({ id, seed }) => ({ seed, frame: live.framesOf(id).at(view.step) }))
-        : [{ seed: request.trials.seed, frame: null }],
+      shownSeeds.map((seed) => {
+        const trial = shown.find((each) => each.seed === seed);
+        return { seed, frame: trial ? live.framesOf(trial.id).at(view.step) : null };
+      }),
     [live, version, ids, view.step],
   );
   const steps = useMemo(
@@ -105,7 +110,7 @@ function Loaded({ followed, live }: { followed: Followed; live: Live }) {
     [parent?.id, family, slots],
   );
   const parentMs = parent?.predicted_ms ?? (costs && parentLabels ? predictMs(costs, parentLabels) : null);
-  const strips = useMemo(() => stripsOf(live, shown, parentLabels), [live, live.architectures, ids, parentLabels]);
+  const strips = useMemo(() => stripsOf(live, shownSeeds, shown, parentLabels), [live, live.architectures, ids, parentLabels]);
   const chosenStrip = strips.find((each) => each.strong) ?? null;
 
   const onStep = useCallback((step: number | null) => change({ step }), [change]);
@@ -126,7 +131,6 @@ function Loaded({ followed, live }: { followed: Followed; live: Live }) {
     };
   }, [search.name, search.state, search.progress.share]);
 
-  const drawn = catalog.data !== undefined || catalog.problem !== null;
   return (
     <div className={`search ${slots > BESIDE ? "search-deep" : ""}`}>
       <Head live={live} version={version} put={put} />
@@ -155,13 +159,13 @@ function Loaded({ followed, live }: { followed: Followed; live: Live }) {
                   </select>
                 </label>
               )}
-              {trials.length > 1 && (
+              {seeds.length > 1 && (
                 <Choice
                   label="seeds"
-                  value={view.folded ? String(chosen?.seed) : "all"}
+                  value={view.folded ? String(chosen) : "all"}
                   onChange={(value) => change(value === "all" ? { folded: false } : { folded: true, seed: Number(value) })}
                   options={[
-                    ...trials.map((each) => ({ value: String(each.seed), words: `seed ${each.seed}` })),
+                    ...seeds.map((seed) => ({ value: String(seed), words: `seed ${seed}` })),
                     { value: "all", words: "all" },
                   ]}
                 />
@@ -174,23 +178,21 @@ function Loaded({ followed, live }: { followed: Followed; live: Live }) {
             step={view.step}
             planned={until.search}
             warmup={Math.round(request.method.warmup_share * until.search)}
-            running={running && search.stage === "searching"}
+            running={running && [null, "measuring", "searching"].includes(search.stage)}
             onStep={onStep}
           />
-          {drawn && (
-            <Picture
-              labels={search.labels}
-              look={look}
-              slots={slots}
-              bands={bands}
-              strips={strips}
-              costs={costs}
-              costOf={chosenStrip}
-              pinned={view.slot}
-              onPin={onSlot}
-              empty={emptyWords(live)}
-            />
-          )}
+          <Picture
+            labels={search.labels}
+            look={look}
+            slots={slots}
+            bands={bands}
+            strips={strips}
+            costs={costs}
+            costOf={chosenStrip}
+            pinned={view.slot}
+            onPin={onSlot}
+            empty={emptyWords(live)}
+          />
           <p className="picture-legend quieter">
             <span>
               probability <i className="ramp" aria-hidden="true" /> 0 to 1, as the strength of the block's colour
@@ -242,30 +244,36 @@ function slotsIn(architecture: Record<string, unknown>): string[] {
   return (architecture["slots"] ?? []) as string[];
 }
 
-/** The rows under the bands: what was derived from the shown seeds, the result, the parent. */
-function stripsOf(live: Live, shown: readonly Trial[], parent: readonly string[] | null): StripRow[] {
+/** The rows under the bands: what was derived from the shown seeds, the result, the parent; empty until it is there. */
+function stripsOf(live: Live, seeds: readonly number[], shown: readonly Trial[], parent: readonly string[] | null): StripRow[] {
   const rows: StripRow[] = [];
-  const seedOf = (trial: string | null) => live.trials.find((each) => each.id === trial)?.seed;
-  const row = (each: Live["architectures"][number], name: string, what: string): StripRow => ({
-    key: each.id,
-    name: `${name}, seed ${seedOf(each.trial) ?? "–"}`,
-    title: `${what} of seed ${seedOf(each.trial) ?? "unknown"}`,
-    labels: slotsIn(each.architecture),
-    undecided: (each.architecture["undecided"] ?? []) as number[],
-    strong: each.is_result,
-  });
-  for (const trial of shown) {
-    const own = live.architectures.filter((each) => each.trial === trial.id);
-    const budget = own.find((each) => each.role === "budget");
-    const argmax = own.find((each) => each.role === "argmax");
-    if (argmax && argmax.hash !== budget?.hash) rows.push(row(argmax, "argmax", "most probable architecture"));
-    if (budget) rows.push(row(budget, budget.is_result ? "result" : "derived", budget.is_result ? "the result: architecture within the budget" : "architecture within the budget"));
+  const add = (role: "argmax" | "budget", seed: number | undefined, found: Live["architectures"][number] | undefined) =>
+    rows.push({
+      key: `${role}-${seed}`,
+      name: `${found?.is_result ? "result" : role === "budget" ? "derived" : role}, seed ${seed ?? "–"}`,
+      title: found?.is_result ? "the result: the derived architecture that validates best" : ROLES[role],
+      labels: found ? slotsIn(found.architecture) : null,
+      undecided: (found?.architecture["undecided"] ?? []) as number[],
+      strong: found?.is_result ?? false,
+    });
+  for (const seed of seeds) {
+    const trial = shown.find((each) => each.seed === seed);
+    for (const role of ["argmax", "budget"] as const) {
+      add(role, seed, live.architectures.find((each) => trial && each.trial === trial.id && each.role === role));
+    }
   }
   const result = live.architectures.find((each) => each.is_result);
-  if (result && !rows.some((each) => each.key === result.id)) rows.push(row(result, "result", "the result: architecture within the budget"));
+  if (result && !rows.some((each) => each.strong)) {
+    add("budget", live.trials.find((each) => each.id === result.trial)?.seed, result);
+  }
   if (parent) rows.push({ key: "parent", name: "parent", title: "the interleaved parent", labels: parent, undecided: [] });
   return rows;
 }
+
+const ROLES = {
+  argmax: "the most probable block of each slot",
+  budget: "the most probable architecture within the budget, tied slots with their cheapest block",
+};
 
 /** What the picture waits for. */
 function emptyWords(live: Live): string {

@@ -84,7 +84,7 @@ function Row({ trial, live, samples, name }: { trial: Trial; live: Live; samples
   const params = Object.entries(trial.params ?? {});
   return (
     <tr>
-      <td>
+      <td className="trial-name">
         {trial.kind} {name && <code>{name}</code>}
         {trial.attempt > 1 && <span className="quieter"> attempt {trial.attempt}</span>}
       </td>

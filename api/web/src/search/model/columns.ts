@@ -2,7 +2,7 @@
 
 export const GUTTER = 116; // of the rows' names, pixels
 const NARROWEST = 13; // still holds a letter, and a finger's worth of drag
-const WIDEST = 92;
+const WIDEST = 140;
 
 /** Width of a slot's column in whole pixels; where they do not all fit, the picture scrolls. */
 export function columnWidth(available: number, slots: number): number {
