@@ -19,6 +19,7 @@ from starlette.exceptions import HTTPException
 
 from api.field_errors import FieldError, code_of, detail_of, field_errors, summary
 from api.strict_json import InvalidJson
+from db.engine import is_full
 from db.errors import DatabaseError, IdempotencyConflict, NotFound, WrongState
 from nas.errors import BlockwrightError, StateError
 
@@ -140,6 +141,9 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
 def _on_database(request: Request, error: Exception) -> JSONResponse:
     """A database that is locked, away or without tables: nothing was changed, so the request may be sent again."""
     log.error("request %s: %s", _request_id(request), str(error).splitlines()[0])
+    if is_full(error):
+        detail = "the disk of the database is full; nothing was changed; make room there, then try again"
+        return problem(_request_id(request), 507, "disk-full", detail)
     detail = "the database is busy, out of reach or not migrated, as /readyz says; nothing was changed, try again"
     return problem(_request_id(request), 503, "database-unavailable", detail, headers={"Retry-After": "1"})
 

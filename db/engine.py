@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, Engine, Table, create_engine, event, text
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.engine import make_url
+from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
+from db import stored
+
+IDLE_TRANSACTION_S = 10  # of PostgreSQL; ours stay under 0.2 s
 LOCK_MIGRATION = 4_210_771_352
 LOCK_ADMISSION = 4_210_771_353
+_DISK_FULL = "53100"  # of PostgreSQL; SQLite says it in words
 _BEGIN = "blockwright_begin"  # execution option: how a transaction starts on SQLite
 
 
@@ -41,23 +43,35 @@ def make_engine(url: str, *, busy_timeout_s: float = 30.0, foreign_keys: bool = 
             " or postgresql+psycopg://user:password@host/name"
         ) from None
     backend = parsed.get_backend_name()
-    # NaN is no JSON: refuse it here instead of storing what no reader can parse
-    dumps = partial(json.dumps, allow_nan=False, separators=(",", ":"))
     if backend == "sqlite":
         if parsed.database in (None, "", ":memory:"):
             raise ValueError("the SQLite database must be a file, such as sqlite:////var/lib/blockwright.db")
-        engine = create_engine(url, json_serializer=dumps)
+        engine = create_engine(url, json_serializer=stored.dumps)
         _prepare_sqlite(engine, busy_timeout_s, foreign_keys)
         return engine
     if backend == "postgresql":
-        wait_ms = round(busy_timeout_s * 1000)
-        return create_engine(
-            parsed.set(drivername="postgresql+psycopg"),
-            json_serializer=dumps,
-            pool_pre_ping=True,
-            connect_args={"connect_timeout": max(2, round(busy_timeout_s)), "options": f"-c lock_timeout={wait_ms}"},
-        )
+        return _postgresql(parsed, busy_timeout_s)
     raise ValueError(f"unknown database {backend!r}; known: sqlite, postgresql")
+
+
+def _postgresql(url: URL, busy_timeout_s: float) -> Engine:
+    wait_ms = round(busy_timeout_s * 1000)
+    # The server ends a transaction whose program was stopped or lost in the middle: its row locks would keep a
+    # search from everybody else. What the URL says comes last and wins.
+    options = f"-c lock_timeout={wait_ms} -c idle_in_transaction_session_timeout={IDLE_TRANSACTION_S * 1000}"
+    given = url.query.get("options", "")
+    return create_engine(
+        url.set(drivername="postgresql+psycopg").difference_update_query(["options"]),
+        json_serializer=stored.dumps,
+        # whatever the server's default: our statements lock what they read and then change
+        isolation_level="READ COMMITTED",
+        pool_pre_ping=True,
+        connect_args={
+            "connect_timeout": max(2, round(busy_timeout_s)),
+            "tcp_user_timeout": wait_ms,  # a server whose machine is gone answers nothing at all
+            "options": f"{options} {given if isinstance(given, str) else ' '.join(given)}".strip(),
+        },
+    )
 
 
 def _prepare_sqlite(engine: Engine, busy_timeout_s: float, foreign_keys: bool) -> None:
@@ -119,6 +133,12 @@ def one_at_a_time(connection: Connection, lock: int) -> None:
     """
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": lock})
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether a statement failed because the database's disk has no room left."""
+    cause = getattr(error, "orig", error)
+    return getattr(cause, "sqlstate", None) == _DISK_FULL or "disk is full" in str(cause)
 
 
 def insert_into(connection: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:

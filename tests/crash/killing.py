@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from db import searches
 from tests.crash.outcome import Outcome, assert_events_are_whole, outcome, request
 from tests.crash.under_test import Following, UnderTest, free_cpus
 
@@ -73,7 +72,7 @@ class Rounds:
     def _undisturbed(self) -> tuple[Outcome, int, str | None]:
         search_id = self.submit()
         following = Following(self.service, search_id)
-        self.wait_for_end(search_id)
+        self.service.wait_for_end(search_id)
         search = self.service.search(search_id)
         found = outcome(self.service, search_id)
         following.join(60)
@@ -83,12 +82,6 @@ class Rounds:
     def submit(self) -> str:
         search_id: str = self.service.client.submit(request().model_dump(mode="json"))["id"]
         return search_id
-
-    def has_ended(self, search_id: str) -> bool:
-        return self.service.search(search_id).state in searches.TERMINAL
-
-    def wait_for_end(self, search_id: str) -> None:
-        self.service.wait_until(lambda: self.has_ended(search_id), 300, f"search {search_id} has ended")
 
     def moments(self, victims: Sequence[str]) -> list[Moment]:
         """One moment for each, anywhere in a search."""
@@ -102,12 +95,12 @@ class Rounds:
         for event, delay_s, victim in moments:
             self._wait_for_event(search_id, event)
             time.sleep(delay_s)
-            while not self.has_ended(search_id):  # a trial or a runner may just be on its way
+            while not self.service.has_ended(search_id):  # a trial or a runner may just be on its way
                 if kill(self.service, victim, search_id, self.draw):
                     killed.append(victim)
                     break
                 time.sleep(0.05)
-        self.wait_for_end(search_id)
+        self.service.wait_for_end(search_id)
         following.join(60)
         assert following.problem is None
         self._check(search_id, following)
@@ -115,7 +108,7 @@ class Rounds:
 
     def _wait_for_event(self, search_id: str, number: int) -> None:
         def is_there() -> bool:
-            return self.service.search(search_id).last_event >= number or self.has_ended(search_id)
+            return self.service.search(search_id).last_event >= number or self.service.has_ended(search_id)
 
         self.service.wait_until(is_there, 300, f"event {number} of search {search_id}")
 

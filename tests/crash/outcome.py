@@ -11,12 +11,11 @@ from typing import Any
 from db import artifacts, reports, trials
 from db.engine import reading
 from nas.config import SearchRequest
+from nas.cost import LatencyTable
 from tests import tiny
 from tests.crash.under_test import UnderTest
+from workers.inline import run_local
 from workers.trainable import file_sha256
-
-# Whatever the clock or the machine's other work may change.
-BY_THE_CLOCK = ("tokens_per_s",)
 
 
 def request(**method: Any) -> SearchRequest:
@@ -29,6 +28,12 @@ def request(**method: Any) -> SearchRequest:
         trials={"n_seeds": 2},
         retrain={"n_steps": 120, "n_seeds": 1, "test_windows": 8},
     )
+
+
+def with_table(wanted: SearchRequest) -> tuple[SearchRequest, LatencyTable]:
+    """The request on a table that is given and not measured, so that it gives the same bits on any service."""
+    table = tiny.table(wanted.space, wanted.task.serve[0])
+    return wanted.model_copy(update={"latency_table": table.id}), table
 
 
 @dataclass(frozen=True)
@@ -55,11 +60,8 @@ def outcome(service: UnderTest, search_id: str) -> Outcome:
         for trial in trials.of_search(connection, search_id):
             assert (trial.state, trial.step) == ("succeeded", trial.n_steps)
             of_trial = reports.between(connection, trial.id, 0, 2**31 - 1)
-            rows[trial.kind, trial.sample, trial.seed] = [
-                {**_fields(row), "probabilities": matrices.probabilities, "null_gaps": matrices.null_gaps,
-                 "updates": matrices.updates}
-                for row, matrices in of_trial
-            ]  # fmt: skip
+            # Pairs of columns and matrices, which name their fields as the records do.
+            rows[trial.kind, trial.sample, trial.seed] = [_kept({**vars(row), **vars(more)}) for row, more in of_trial]
         kept = artifacts.of_search(connection, search_id)
     asked = SearchRequest.model_validate(search.request)
     for (kind, _, _), found in rows.items():
@@ -75,14 +77,29 @@ def outcome(service: UnderTest, search_id: str) -> Outcome:
     folder = service.folder / "searches" / search_id
     assert json.loads((folder / "result.json").read_text()) == search.result
     assert search.result is not None
+    return Outcome(rows, _timeless(search.result), _weights(folder))
+
+
+def undisturbed(wanted: SearchRequest, table: LatencyTable, folder: Path) -> Outcome:
+    """The same in this process, without service, Ray or database."""
+    rows: dict[tuple[str, int, int], list[dict[str, Any]]] = {}
+
+    def collect(kind: str, data: dict[str, Any]) -> None:
+        if kind == "reports":
+            name, sample, seed = data["trial"].split("-")
+            rows.setdefault((name, int(sample), int(seed)), []).append(_kept(data["record"]))
+
+    result = run_local(wanted, folder, {}, collect, table)
+    return Outcome(rows, _timeless(result), _weights(folder))
+
+
+def _kept(record: dict[str, Any]) -> dict[str, Any]:
+    return {name: record[name] for name in ("step", *reports.DETERMINISTIC)}
+
+
+def _weights(folder: Path) -> bytes:
     with zipfile.ZipFile(folder / "export.zip") as bundle:
-        weights = bundle.read("model.safetensors")
-    return Outcome(rows, _timeless(search.result), weights)
-
-
-def _fields(row: Any) -> dict[str, Any]:
-    left_out = ("trial_id", "search_id", "created_at", *BY_THE_CLOCK)
-    return {name: getattr(row, name) for name in row.__dataclass_fields__ if name not in left_out}
+        return bundle.read("model.safetensors")
 
 
 def _timeless(result: dict[str, Any]) -> dict[str, Any]:

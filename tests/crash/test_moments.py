@@ -30,7 +30,7 @@ MOMENTS = {
 }
 
 
-def attempt(service: UnderTest, moment: str = "-nothing", n: int = 0) -> int:
+def attempt(service: UnderTest, moment: str = "-finished", n: int = 0) -> int:
     script = Path(__file__).with_name("dying.py")
     command = [sys.executable, str(script), str(service.folder), moment, str(n)]
     return subprocess.run(command, env=service.environment(), check=False).returncode

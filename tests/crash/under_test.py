@@ -47,12 +47,10 @@ class UnderTest:
     Args:
         folder: data folder; may lie on a small disk.
         extra: more variables for every process.
-        prefix: what each command line starts with, such as the way into another mount namespace.
     """
 
     folder: Path
     extra: Mapping[str, str] = field(default_factory=dict)
-    prefix: tuple[str, ...] = ()
     mark: str = field(default_factory=lambda: uuid.uuid4().hex)
     port: int = field(default_factory=lambda: free_port())
     children: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
@@ -63,13 +61,14 @@ class UnderTest:
         self.ray_temp = Path(tempfile.mkdtemp(prefix="bwt-"))
         self.logs = Path(tempfile.mkdtemp(prefix="bwt-logs-"))
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.client = Client(f"http://127.0.0.1:{self.port}", patience_s=120)
+        self.client = Client(self.address, patience_s=120)
 
-        self.engine: Engine = make_engine(Settings(data_dir=self.folder).database_url)
+        self.url = self.extra.get("BLOCKWRIGHT_DATABASE_URL", Settings(data_dir=self.folder).database_url)
+        self.engine: Engine = make_engine(self.url)
 
     def migrate(self) -> None:
         """What `serve` does by itself."""
-        migrate.upgrade(Settings(data_dir=self.folder).database_url)
+        migrate.upgrade(self.url)
 
     # -- the init system ----------------------------------------------------------------------------------------------
 
@@ -79,7 +78,7 @@ class UnderTest:
             arguments = ["--port", str(self.port)] if command in ("api", "serve") else []
             with (self.logs / f"{command}.log").open("ab") as log:
                 self.children[command] = subprocess.Popen(
-                    [*self.prefix, sys.executable, "-P", "-m", "api.cli", command, *arguments],
+                    [sys.executable, "-P", "-m", "api.cli", command, *arguments],
                     env=self.environment(),
                     stdin=subprocess.DEVNULL,
                     stdout=log,
@@ -106,9 +105,19 @@ class UnderTest:
         self.children[command].kill()
         self.children[command].wait()
 
+    @staticmethod
+    def kill_pid(pid: int) -> None:
+        """kill -9 a process that may just have gone by itself."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
     def answers(self) -> bool:
         try:
-            return httpx.get(f"http://127.0.0.1:{self.port}/healthz", trust_env=False, timeout=5).is_success
+            return httpx.get(f"{self.address}/healthz", trust_env=False, timeout=5).is_success
         except httpx.TransportError:
             return False
 
@@ -166,6 +175,23 @@ class UnderTest:
     def events(self, search_id: str) -> list[events.Event]:
         with reading(self.engine) as connection:
             return events.after(connection, search_id, limit=100_000)
+
+    def has_ended(self, search_id: str) -> bool:
+        return self.search(search_id).state in searches.TERMINAL
+
+    def wait_for_end(self, search_id: str) -> None:
+        self.wait_until(lambda: self.has_ended(search_id), 300, f"search {search_id} has ended")
+
+    def wait_for_news(self, search_id: str, kind: str) -> None:
+        """Until there is a new event of this type; a search that has ended has no news."""
+        last = self.search(search_id).last_event
+
+        def is_there() -> bool:
+            assert not self.has_ended(search_id), f"{self.search(search_id).reason}\n{self.said()}"
+            with reading(self.engine) as connection:
+                return any(each.type == kind for each in events.after(connection, search_id, last, limit=1000))
+
+        self.wait_until(is_there, 120, f"search {search_id} has another event {kind}")
 
     def head(self) -> Cluster | None:
         """The live Ray head, read without touching anything."""
@@ -258,7 +284,7 @@ class Following(threading.Thread):
 
     def __init__(self, service: UnderTest, search_id: str) -> None:
         super().__init__(name="client", daemon=True)
-        self._client = Client(f"http://127.0.0.1:{service.port}", patience_s=120)
+        self._client = Client(service.address, patience_s=120)
         self._search_id = search_id
         self.seen: list[dict[str, Any]] = []
         self.problem: Exception | None = None
