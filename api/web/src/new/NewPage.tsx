@@ -108,9 +108,11 @@ function Writing({ catalog, from, datasets }: { catalog: Catalog; from: Search |
 
   const value = draft?.value ?? null;
   const found = useMemo(() => {
-    const refused = refusal === null ? [] : refusedFields(refusal.problem);
-    // What was changed since is no longer what the service refused.
-    const standing = refused.filter(({ pointer }) => same(get(value, pointer), get(refusal?.value, pointer)));
+    // What was changed since is no longer what the service refused; a text is too short for other fields too.
+    const standing = (refusal?.problem.errors ?? []).filter(({ pointer, code }) => {
+      const part = code === "too-short" ? "" : pointer;
+      return same(get(value, part), get(refusal?.value, part));
+    });
     const ours = check(schema, value).filter(({ pointer }) => !standing.some((each) => each.pointer === pointer));
     return [...standing, ...ours];
   }, [schema, value, refusal]);
@@ -152,7 +154,7 @@ function Writing({ catalog, from, datasets }: { catalog: Catalog; from: Search |
       if (!(error instanceof Failure)) throw error;
       setRefusal({ problem: error, value: draft.value });
       setSending(false);
-      const pointer = refusedFields(error)[0]?.pointer;
+      const pointer = error.errors[0]?.pointer;
       if (pointer) reveal(pointer);
     } finally {
       busy.current = false;
@@ -233,7 +235,7 @@ function Writing({ catalog, from, datasets }: { catalog: Catalog; from: Search |
                 ))}
               </ul>
             )}
-            {refusal && refusedFields(refusal.problem).length === 0 && same(refusal.value, draft.value) && (
+            {refusal && refusal.problem.errors.length === 0 && same(refusal.value, draft.value) && (
               <Problem problem={refusal.problem} title="Not queued" />
             )}
             <Button kind="primary" disabled={sending || draft.error !== null} onClick={() => void submit()}>
@@ -285,13 +287,6 @@ function Writing({ catalog, from, datasets }: { catalog: Catalog; from: Search |
       </div>
     </FormProvider>
   );
-}
-
-/** What a refusal says about fields; that a text is unknown is said without a pointer. */
-function refusedFields(problem: Failure): { pointer: string; detail: string }[] {
-  if (problem.errors.length > 0) return problem.errors;
-  const pointer = { "unknown-dataset": "/task/dataset", "too-short": "/task/dataset" }[problem.code];
-  return pointer ? [{ pointer, detail: problem.message }] : [];
 }
 
 function nameIn({ text }: { text: string }): string {
