@@ -25,6 +25,8 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
+from db.stored import Words
+
 NAMING_CONVENTION = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
     "uq": "uq_%(table_name)s_%(column_0_N_name)s",
@@ -73,7 +75,7 @@ searches = Table(
     Column("state", String(16), nullable=False),
     Column("stage", String(16)),
     Column("cancelling", Boolean, nullable=False),
-    Column("reason", Text),
+    Column("reason", Words),
     Column("dataset", String(64), nullable=False),
     Column("cpus", Double, nullable=False),
     Column("gpus", Double, nullable=False),
@@ -114,7 +116,7 @@ trials = Table(
     Column("sample", Integer, nullable=False),
     Column("seed", BigInteger, nullable=False),
     Column("state", String(16), nullable=False),
-    Column("reason", Text),
+    Column("reason", Words),
     # no foreign key: architectures refer to trials already, and both go with their search
     Column("architecture_id", ID),
     Column("step", BigInteger, nullable=False),

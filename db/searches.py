@@ -132,15 +132,19 @@ def create(
 
 def _take_key(connection: Connection, key: str, request_hash: str, search_id: str) -> str | None:
     """The search that the key already stands for; None once it is ours."""
-    taken = connection.scalar(
-        insert_into(connection, idempotency_keys)
-        .values(key=key, search_id=search_id, request_hash=request_hash, created_at=clock.now())
-        .on_conflict_do_nothing(index_elements=["key"])
-        .returning(idempotency_keys.c.key)
-    )
-    if taken is not None:
-        return None
-    first = connection.execute(select(idempotency_keys).where(idempotency_keys.c.key == key)).one()
+    first = None
+    while first is None:
+        taken = connection.scalar(
+            insert_into(connection, idempotency_keys)
+            .values(key=key, search_id=search_id, request_hash=request_hash, created_at=clock.now())
+            .on_conflict_do_nothing(index_elements=["key"])
+            .returning(idempotency_keys.c.key)
+        )
+        if taken is not None:
+            return None
+        # Locked, so that its search is not deleted before we have read it; if it was just now, the key is free again.
+        known = select(idempotency_keys).where(idempotency_keys.c.key == key).with_for_update(read=True)
+        first = connection.execute(known).one_or_none()
     if first.request_hash != request_hash:
         raise IdempotencyConflict(
             f"idempotency key {key!r} was used for another request (search {first.search_id}); take a new key"

@@ -7,7 +7,19 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, func, select
 
-from db import architectures, artifacts, checkpoints, datasets, latency_tables, queue, reports, rules, searches, trials
+from db import (
+    architectures,
+    artifacts,
+    checkpoints,
+    datasets,
+    events,
+    latency_tables,
+    queue,
+    reports,
+    rules,
+    searches,
+    trials,
+)
 from db.engine import reading, transaction
 from db.lease import Lease, Runner
 from db.models import metadata
@@ -134,3 +146,18 @@ def fill(engine: Engine) -> None:
     queued(engine)
     claim(engine)
     assert all(counts(engine).values())
+
+
+def get(engine: Engine, search_id: str) -> searches.Search:
+    with reading(engine) as connection:
+        return searches.get(connection, search_id)
+
+
+def types(engine: Engine, search_id: str) -> list[str]:
+    with reading(engine) as connection:
+        return [event.type for event in events.after(connection, search_id)]
+
+
+def trial_states(engine: Engine, search_id: str) -> list[str]:
+    with reading(engine) as connection:
+        return [trial.state for trial in trials.of_search(connection, search_id)]

@@ -48,6 +48,42 @@ def test_postgresql_means_psycopg() -> None:
     assert make_engine("postgresql://host/name").dialect.driver == "psycopg"
 
 
+@only("postgresql", "settings of its sessions")
+def test_postgresql_runs_with_our_settings(url: str) -> None:
+    engine = make_engine(f"{url}&options=-c%20application_name%3Dmine", busy_timeout_s=2)
+    with transaction(engine) as connection:
+        names = ("lock_timeout", "idle_in_transaction_session_timeout", "transaction_isolation", "application_name")
+        found = {name: connection.exec_driver_sql(f"SHOW {name}").scalar() for name in names}
+    with reading(engine) as connection:
+        consistent = [
+            connection.exec_driver_sql(f"SHOW transaction_{name}").scalar() for name in ("isolation", "read_only")
+        ]
+    engine.dispose()
+    assert found == {
+        "lock_timeout": "2s",
+        "idle_in_transaction_session_timeout": "10s",
+        "transaction_isolation": "read committed",
+        "application_name": "mine",
+    }
+    assert consistent == ["repeatable read", "on"]
+
+
+@only("postgresql", "an SQLite file has no server")
+def test_a_connection_that_the_server_has_ended_is_replaced(engine: Engine) -> None:
+    search_id = queued(engine)
+    with transaction(engine) as connection:
+        others = (
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> %s"
+        )
+        mine = connection.exec_driver_sql("SELECT pg_backend_pid()").scalar()
+        with transaction(engine) as another:
+            searches_.cancel(another, search_id)
+        assert connection.exec_driver_sql(others, (mine,)).all()
+    assert counts(engine)["searches"] == 1
+    with transaction(engine) as connection:
+        assert searches_.resume(connection, search_id).state == "queued"
+
+
 def test_transaction_is_undone_by_an_error(engine: Engine) -> None:
     def write_and_fail() -> None:
         with transaction(engine) as connection:

@@ -82,3 +82,27 @@ def test_types_are_closed(engine: Engine) -> None:
     with pytest.raises(AssertionError, match="gossip"), transaction(engine) as connection:
         events.append_unfenced(connection, search_id, [("gossip", {})])
     assert numbers(engine, search_id) == [1]
+
+
+def test_a_reader_never_sees_a_number_before_those_below_it(engine: Engine) -> None:
+    """What an event stream relies on: once a number is told, all events up to it can be read."""
+    search_id = queued(engine)
+    n_writers, n_each = 3, 20
+
+    def write(_: int) -> None:
+        for _ in range(n_each):
+            with transaction(engine) as connection:
+                events.append_unfenced(connection, search_id, [("warning", {})] * 2)
+
+    with ThreadPoolExecutor(n_writers) as pool:
+        writing = [pool.submit(write, each) for each in range(n_writers)]
+        seen = [0]
+        while seen[-1] < 1 + n_writers * n_each * 2:
+            with reading(engine) as connection:
+                newest = events.last_numbers(connection, [search_id])[search_id]
+            with reading(engine) as connection:
+                found = events.after(connection, search_id, seen[-1])
+            assert [event.number for event in found][: newest - seen[-1]] == [*range(seen[-1] + 1, newest + 1)]
+            seen += [event.number for event in found]
+            assert not any(each.done() and each.exception() for each in writing)
+    assert seen == [*range(len(seen))]

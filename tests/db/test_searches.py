@@ -4,30 +4,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, event, select, text, update
+from sqlalchemy import Connection, Engine, event, select, text, update
 from sqlalchemy.exc import IntegrityError
 
-from db import checkpoints, events, models, queue, reports, searches, trials
+from db import checkpoints, models, queue, reports, searches, trials
 from db.engine import reading, transaction
 from db.errors import IdempotencyConflict, InvalidCursor, NotFound, WrongState
-from db.lease import Runner
-from tests.db.engines import full_scans, plan
-from tests.db.rows import LABELS, claim, counts, create, queued, report, started
-
-
-def get(engine: Engine, search_id: str) -> searches.Search:
-    with reading(engine) as connection:
-        return searches.get(connection, search_id)
-
-
-def types(engine: Engine, search_id: str) -> list[str]:
-    with reading(engine) as connection:
-        return [event.type for event in events.after(connection, search_id)]
-
-
-def trial_states(engine: Engine, search_id: str) -> list[str]:
-    with reading(engine) as connection:
-        return [trial.state for trial in trials.of_search(connection, search_id)]
+from tests.db.engines import full_scans, only, plan
+from tests.db.rows import LABELS, claim, counts, create, get, queued, report, started, trial_states, types
 
 
 def test_new_search_is_queued_with_its_event(engine: Engine) -> None:
@@ -77,6 +61,11 @@ def test_same_key_and_request_give_the_first_search(engine: Engine) -> None:
         searches.create(connection, **fields, idempotency_key="k2")
 
 
+def create_with_key(connection: Connection) -> searches.Created:
+    request: dict[str, Any] = {"request": {}, "name": "n", "labels": LABELS, "dataset": "d"}
+    return searches.create(connection, **request, cpus=1, gpus=0, n_steps=1, idempotency_key="k", request_hash="h")
+
+
 def test_key_of_a_search_that_was_not_committed_is_free(engine: Engine) -> None:
     def undone() -> None:
         with transaction(engine) as connection:
@@ -87,6 +76,51 @@ def test_key_of_a_search_that_was_not_committed_is_free(engine: Engine) -> None:
         undone()
     with transaction(engine) as connection:
         create(connection, idempotency_key="k", request_hash="other")
+
+
+@pytest.mark.parametrize("is_undone", [False, True], ids=["committed", "undone"])
+def test_the_second_request_with_a_key_waits_for_the_first(engine: Engine, is_undone: bool) -> None:
+    def submit() -> searches.Created:
+        with transaction(engine) as connection:
+            return create_with_key(connection)
+
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            with transaction(engine) as connection:
+                first = create_with_key(connection)
+                waiting = pool.submit(submit)
+                with pytest.raises(TimeoutError):
+                    waiting.result(timeout=0.2)
+                if is_undone:
+                    raise KeyError
+        except KeyError:
+            pass
+        second = waiting.result()
+    assert second.is_new is is_undone
+    assert (second.search.id == first.search.id) is not is_undone
+    assert counts(engine)["searches"] == 1
+
+
+@only("postgresql", "a writing transaction is the only one on SQLite")
+def test_a_key_that_is_freed_between_two_statements_is_taken(engine: Engine) -> None:
+    with transaction(engine) as connection:
+        first = create_with_key(connection).search.id
+        searches.cancel(connection, first)
+    deleted: list[str] = []
+
+    def delete_first(connection: Any, cursor: Any, statement: str, *rest: Any) -> None:
+        if "INSERT INTO idempotency_keys" in statement and not deleted:
+            deleted.append(first)
+            with transaction(engine) as other:
+                searches.delete(other, first)
+
+    event.listen(engine, "after_cursor_execute", delete_first)
+    with transaction(engine) as connection:
+        created = create_with_key(connection)
+    event.remove(engine, "after_cursor_execute", delete_first)
+    assert created.is_new
+    assert deleted == [first]
+    assert counts(engine)["searches"] == counts(engine)["idempotency_keys"] == 1
 
 
 def test_unknown_search_is_not_found(engine: Engine) -> None:
@@ -116,71 +150,6 @@ def test_list_pages_newest_first(engine: Engine) -> None:
         assert found.next_cursor is None
         with pytest.raises(InvalidCursor, match="invalid cursor 'abc'"):
             searches.list(connection, cursor="abc")
-
-
-def test_claim_takes_the_oldest_that_fits(engine: Engine) -> None:
-    big, old, new = queued(engine, cpus=4.0), queued(engine, request={"old": True}), queued(engine, gpus=1.0)
-    with transaction(engine) as connection:
-        first = queue.claim_next(connection, "here:1", free_cpus=2, free_gpus=0)
-        assert first is not None
-        assert (first.lease.search_id, first.attempt, first.previous) == (old, 1, None)
-        assert (first.request, first.cpus, first.gpus) == ({"old": True}, 1.0, 0.0)
-        assert queue.claim_next(connection, "here:1", free_cpus=2, free_gpus=0.5) is None
-        second = queue.claim_next(connection, "here:1", free_cpus=4, free_gpus=1)
-        assert second is not None
-        assert second.lease.search_id == big
-        third = queue.claim_next(connection, "here:1", free_cpus=1, free_gpus=1)
-        assert third is not None
-        assert third.lease.search_id == new
-        assert queue.claim_next(connection, "here:1", free_cpus=9, free_gpus=9) is None
-        search = searches.get(connection, old)
-    assert (search.state, search.attempt) == ("running", 1)
-    assert search.started_at is not None
-    assert types(engine, old) == ["queued", "started"]
-
-
-def test_contended_claims_take_each_search_once(engine: Engine) -> None:
-    ids = {queued(engine) for _ in range(24)}
-
-    def take(owner: str) -> list[str]:
-        taken = []
-        while True:
-            with transaction(engine) as connection:
-                found = queue.claim_next(connection, owner, free_cpus=1, free_gpus=0)
-            if found is None:
-                return taken
-            taken.append(found.lease.search_id)
-
-    with ThreadPoolExecutor(4) as pool:
-        taken = [search_id for part in pool.map(take, "abcd") for search_id in part]
-    assert len(taken) == 24
-    assert set(taken) == ids
-
-
-def test_running_searches_can_be_adopted(engine: Engine) -> None:
-    search_id = queued(engine, gpus=0.5)
-    lease = claim(engine).lease
-    runner = Runner("here", 42, 1700000000.25)
-    with transaction(engine) as connection:
-        (before,) = queue.running(connection)
-        assert (before.runner, before.owner, before.attempt) == (None, "here:1", 1)
-        queue.set_runner(connection, lease, runner)
-        searches.cancel(connection, search_id)
-        (after,) = queue.running(connection)
-    assert (after.lease, after.runner, after.cancelling, after.cpus, after.gpus) == (lease, runner, True, 1.0, 0.5)
-    assert 0 < after.expires_in_s <= 60
-
-
-def test_heartbeat_renews_the_lease_and_tells_of_a_cancel(engine: Engine) -> None:
-    run = started(engine, lease_s=-1)
-    with transaction(engine) as connection:
-        assert queue.heartbeat(connection, run.lease) is False
-    with transaction(engine) as connection:
-        assert queue.reclaim_expired(connection) == ()
-        searches.cancel(connection, run.search_id)
-        assert queue.heartbeat(connection, run.lease, lease_s=5) is True
-        (adopted,) = queue.running(connection)
-    assert 0 < adopted.expires_in_s <= 5
 
 
 def test_stage_is_told_once(engine: Engine) -> None:
@@ -307,112 +276,6 @@ def test_delete_takes_all_rows_along(engine: Engine) -> None:
         for search in searches.list(connection).items:
             searches.delete(connection, search.id)
     assert set(counts(engine).values()) == {0}
-
-
-def test_requeue_in_good_order_counts_as_no_attempt(engine: Engine) -> None:
-    search_id = queued(engine)
-    for attempt in range(1, 6):
-        found = claim(engine)
-        assert found.attempt == attempt
-        with transaction(engine) as connection:
-            (trial,) = trials.ensure(connection, found.lease, [trials.NewTrial("search", 0, 0, 100, {})])
-            trials.start(connection, found.lease, trial.id, attempt=attempt)
-            assert queue.requeue(connection, found.lease) == "queued"
-        assert trial_states(engine, search_id) == ["pre-empted"]
-    assert get(engine, search_id).state == "queued"
-    assert types(engine, search_id)[-2:] == ["trial", "requeued"]
-
-
-def test_requeue_of_a_cancelled_search_ends_it(engine: Engine) -> None:
-    run = started(engine)
-    with transaction(engine) as connection:
-        searches.cancel(connection, run.search_id)
-        assert queue.requeue(connection, run.lease) == "cancelled"
-    assert trial_states(engine, run.search_id) == ["cancelled"]
-
-
-def test_reclaim_returns_whom_to_end(engine: Engine) -> None:
-    run = started(engine, lease_s=-1)
-    runner = Runner("here", 42, 1700000000.25)
-    with transaction(engine) as connection:
-        queue.set_runner(connection, run.lease, runner)
-    with transaction(engine) as connection:
-        assert queue.reclaim_expired(connection) == (queue.Reclaimed(run.search_id, "queued", None, runner),)
-        assert queue.reclaim_expired(connection) == ()
-    assert trial_states(engine, run.search_id) == ["lost"]
-    assert types(engine, run.search_id)[-2:] == ["trial", "requeued"]
-    with reading(engine) as connection:
-        last = events.after(connection, run.search_id)[-1]
-    assert last.data == {"reason": "the runner (pid 42 on here) was not heard of any more"}
-    # kept for the next claim too, in case the dispatcher that reclaimed it dies before it could end the process
-    assert claim(engine).previous == runner
-
-
-def test_reclaim_leaves_live_leases(engine: Engine) -> None:
-    started(engine, lease_s=60)
-    with transaction(engine) as connection:
-        assert queue.reclaim_expired(connection) == ()
-
-
-def test_dead_runner_is_reclaimed_before_its_lease_ends(engine: Engine) -> None:
-    run = started(engine, lease_s=60)
-    with transaction(engine) as connection:
-        found = queue.reclaim(connection, run.lease, "the runner exited with status 1")
-    assert found == queue.Reclaimed(run.search_id, "queued", None, None)
-
-
-def test_reclaim_ends_a_search_that_was_being_cancelled(engine: Engine) -> None:
-    run = started(engine, lease_s=-1)
-    with transaction(engine) as connection:
-        searches.cancel(connection, run.search_id)
-        (found,) = queue.reclaim_expired(connection)
-    assert found.state == "cancelled"
-    assert get(engine, run.search_id).state == "cancelled"
-    assert trial_states(engine, run.search_id) == ["lost"]
-
-
-def test_third_attempt_without_a_checkpoint_fails(engine: Engine) -> None:
-    search_id = queued(engine)
-    for state in ("queued", "queued", "failed"):
-        claim(engine, lease_s=-1)
-        with transaction(engine) as connection:
-            (found,) = queue.reclaim_expired(connection)
-        assert found.state == state
-    reason = (
-        "3 attempts in a row ended without a new checkpoint; "
-        "the last one: the runner (never started) was not heard of any more"
-    )
-    assert found.reason == reason
-    assert get(engine, search_id).reason == reason
-    assert types(engine, search_id)[-1] == "failed"
-    with transaction(engine) as connection:
-        assert searches.resume(connection, search_id).state == "queued"
-    claim(engine, lease_s=-1)
-    with transaction(engine) as connection:
-        assert queue.reclaim_expired(connection)[0].state == "queued"  # the count began anew
-
-
-def test_new_checkpoint_ends_the_count_of_attempts(engine: Engine) -> None:
-    run = started(engine, lease_s=-1)
-    for step in range(6):
-        with transaction(engine) as connection:
-            (lease,) = (found.lease for found in queue.running(connection))
-            checkpoints.acknowledge(
-                connection,
-                lease,
-                [report(run.trial_id, step // 3)],
-                trial_id=run.trial_id,
-                step=step // 3,  # news only at every third attempt
-                path="a",
-                sha256="s",
-                attempt=step + 1,
-            )
-            (found,) = queue.reclaim_expired(connection)
-        assert found.state == "queued"
-        claim(engine, lease_s=-1)
-    with transaction(engine) as connection:
-        (found,) = queue.reclaim_expired(connection)
-    assert found.state == "failed"
 
 
 def test_progress_sums_the_trials(engine: Engine) -> None:
