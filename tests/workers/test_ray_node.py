@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from pathlib import Path
 
 import pytest
 
-from workers import ray_node
+from workers import processes, ray_node
 from workers.cluster import ClusterError, free_port
 from workers.settings import Settings
 
@@ -101,3 +103,15 @@ def test_a_head_that_does_not_start_says_why_and_leaves_nothing(tmp_path: Path, 
     with pytest.raises(ClusterError, match=r"^the Ray node did not start: .+"), ray_node.running(settings, head=True):
         pass
     assert not [*long.iterdir()]
+
+
+@pytest.mark.ray
+def test_a_node_that_ends_by_itself_is_told_and_leaves_nothing(token_file: Path) -> None:
+    settings = Settings(ray_address=f"127.0.0.2:{free_port()}", ray_token_file=token_file, object_store_mb=80)
+    ended = threading.Event()
+    with ray_node.running(settings, head=True, cpus=1, on_end=ended.set) as node:
+        temp_dir = Path(os.readlink(f"/proc/{node.pid}/cwd"))
+        node.kill()
+        assert ended.wait(60)
+    assert not processes.members(node.pid)
+    assert not temp_dir.exists()
