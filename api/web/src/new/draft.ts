@@ -36,7 +36,7 @@ export type Change =
   | { type: "set"; parts: [pointer: string, part: Json][] }
   | { type: "formatted" };
 
-export function changed(rules: Rules, draft: Draft | null, change: Change): Draft | null {
+export function changed(rules: Rules, draft: Draft | null, change: Change): Draft {
   if (change.type === "loaded") {
     const value = withDefaults(rules.schema, change.request, rules.blocks);
     const text = format(value);
@@ -48,7 +48,7 @@ export function changed(rules: Rules, draft: Draft | null, change: Change): Draf
     const value = withDefaults(rules.schema, before.ok ? before.value : {}, rules.blocks);
     return written(rules, { source, loaded, value }, text, key);
   }
-  if (draft === null) return null;
+  if (draft === null) throw new Error(`a draft begins before it is ${change.type}`);
   if (change.type === "typed") return written(rules, draft, change.text, newKey());
   if (change.type === "formatted") return written(rules, draft, format(draft.value), draft.key);
   const value = change.parts.reduce((now, [pointer, part]) => set(now, pointer, part), draft.value);
@@ -110,4 +110,10 @@ export function forget(): void {
   } catch {
     // forbidden: there is nothing to forget
   }
+}
+
+/** The name in a request's text, for people. */
+export function nameIn({ text }: { text: string }): string {
+  const name = /"name":\s*"((?:\\.|[^"\\])*)"/.exec(text)?.[1];
+  return name ? `“${name}”` : "another request";
 }

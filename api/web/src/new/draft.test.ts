@@ -1,0 +1,127 @@
+import { describe, expect, it } from "vitest";
+
+import catalog from "./catalog.json";
+import { freeLabel } from "./Candidates";
+import { changed, kept, nameIn, type Draft, type Rules } from "./draft";
+import { numberOf } from "./Field";
+import type { Json } from "./json";
+import { get } from "./pointer";
+import type { BlockOptions, Schema } from "./schema";
+import { begin, sourceOf } from "./useDraft";
+import { standing } from "./useSubmit";
+import { Problem } from "../api/client";
+
+const rules: Rules = {
+  schema: catalog.request_schema as unknown as Schema,
+  blocks: catalog.blocks as unknown as BlockOptions[],
+};
+const presets = catalog.presets as unknown as Record<string, Record<string, never>>;
+const loaded = (): Draft =>
+  changed(rules, null, {
+    type: "loaded",
+    source: "preset=quickstart",
+    request: presets["quickstart"] as unknown as Json,
+  });
+
+describe("a draft", () => {
+  it("is written out when it is loaded, and unchanged", () => {
+    const draft = loaded();
+    expect(draft.text).toBe(draft.loaded);
+    expect(JSON.parse(draft.text)).toEqual(presets["quickstart"]);
+  });
+
+  it("follows the form in its text, and the text in its form", () => {
+    const set = changed(rules, loaded(), { type: "set", parts: [["/space/n_slots", 9]] });
+    expect(JSON.parse(set.text).space.n_slots).toBe(9);
+    const typed = changed(rules, set, { type: "typed", text: '{"name": "x"}' });
+    expect([get(typed.value, "/name"), get(typed.value, "/space/n_slots")]).toEqual(["x", 8]); // the default
+    expect(typed.text).toBe('{"name": "x"}');
+  });
+
+  it("keeps the last good request while the text is none, also over a reload", () => {
+    const good = changed(rules, loaded(), { type: "set", parts: [["/space/n_slots", 9]] });
+    const bad = changed(rules, good, { type: "typed", text: good.text.replace('"n_slots": 9', '"n_slots": 9 9') });
+    expect(bad.error).toEqual({ message: 'expected "," or "}", found "9"', place: { line: 5, column: 18 } });
+    const again = changed(rules, null, { type: "restored", draft: kept(bad) });
+    for (const each of [bad, again]) expect(get(each.value, "/space/n_slots")).toBe(9);
+    expect(again.error).toEqual(bad.error);
+    expect(changed(rules, again, { type: "formatted" }).text).toBe(good.text);
+  });
+
+  it("is no request unless it is an object", () => {
+    const draft = changed(rules, loaded(), { type: "typed", text: "[1]" });
+    expect(draft.error?.message).toBe("a request is an object, in braces");
+    expect(get(draft.value, "/name")).toBe("quickstart");
+  });
+
+  it("has another key once it is another request, so that it queues another search", () => {
+    const draft = loaded();
+    expect(changed(rules, draft, { type: "set", parts: [["/name", "quickstart"]] })).toBe(draft);
+    expect(changed(rules, draft, { type: "set", parts: [["/name", "other"]] }).key).not.toBe(draft.key);
+    expect(changed(rules, draft, { type: "formatted" }).key).toBe(draft.key);
+    expect(draft.key).toMatch(/^[0-9a-f]{32}$/);
+  });
+});
+
+describe("the address", () => {
+  it("says what a request begins as", () => {
+    expect(sourceOf(new URLSearchParams("dataset=a b&preset=par&x=1"))).toBe("preset=par&dataset=a%20b");
+    expect(get(begin({ presets }, null, "preset=par"), "/space/n_slots")).toBe(32);
+    expect(get(begin({ presets }, null, "preset=none"), "/name")).toBe("quickstart");
+    const request = begin({ presets }, null, "dataset=mine");
+    expect([get(request, "/task/dataset"), get(request, "/name")]).toEqual(["mine", "mine"]);
+  });
+
+  it("of an earlier search leaves out what that run filled in", () => {
+    const ran = { ...presets["par"], latency_table: "abc" };
+    const request = begin({ presets }, { request: ran }, "from=some-id");
+    expect(get(request, "/name")).toBe("par");
+    expect([get(request, "/latency_table"), get(request, "/task/dataset_fingerprint")]).toEqual([null, null]);
+  });
+});
+
+describe("a refusal", () => {
+  const value = { space: { n_slots: 0 }, task: { dataset: "x", train_length: 8 } };
+  const refused = (pointer: string, code: string) => ({
+    problem: new Problem(422, { errors: [{ pointer, detail: "d", code }] }),
+    value,
+  });
+
+  it("stands until its field is changed", () => {
+    const refusal = refused("/space/n_slots", "greater-than-equal");
+    expect(standing(refusal, { ...value, name: "other" })).toHaveLength(1);
+    expect(standing(refusal, { ...value, space: { n_slots: 1 } })).toHaveLength(0);
+    expect(standing(null, value)).toEqual([]);
+  });
+
+  it("of a short text goes with any change: shorter windows help too", () => {
+    const refusal = refused("/task/dataset", "too-short");
+    expect(standing(refusal, value)).toHaveLength(1);
+    expect(standing(refusal, { ...value, task: { ...value.task, train_length: 4 } })).toHaveLength(0);
+  });
+});
+
+it.each([
+  ["8", 8],
+  [" 1e-3 ", 0.001],
+  [".5", 0.5],
+  ["1.", 1],
+  ["1e-", "1e-"],
+  ["0x10", "0x10"],
+  ["", ""],
+  ["many", "many"],
+])("what is typed as %j is sent as %j", (typed, sent) => {
+  expect(numberOf(typed)).toBe(sent);
+});
+
+it("an empty field can mean nothing at all", () => expect(numberOf(" ", null)).toBeNull());
+
+it("another candidate of a block takes a label of its own", () => {
+  expect(freeLabel("ffn", ["attention"])).toBe("ffn");
+  expect(freeLabel("ffn", ["ffn", "ffn-2"])).toBe("ffn-3");
+});
+
+it("a draft is called by its name", () => {
+  expect(nameIn({ text: '{ "name" : 1 }' })).toBe("another request");
+  expect(nameIn({ text: '{\n  "name": "a \\"b\\""' })).toBe('“a \\"b\\"”');
+});

@@ -1,0 +1,91 @@
+/** The draft of the page: begun from its address, kept over reloads, and put aside rather than lost. */
+
+import { useEffect, useMemo, useReducer, useRef, useState } from "react";
+
+import type { Catalog, Search } from "../api/types";
+import { navigate, useLocation } from "../router";
+import { changed, type Change, type Draft, kept, newKey, store, stored, type Stored } from "./draft";
+import type { Json } from "./json";
+import { set } from "./pointer";
+import type { BlockOptions, Schema } from "./schema";
+
+export const FIRST_PRESET = "quickstart";
+
+/** The part of the address that says what the request begins as. */
+export function sourceOf(query: URLSearchParams): string {
+  const named = ["from", "preset", "dataset"].filter((name) => query.get(name));
+  return named.map((name) => `${name}=${encodeURIComponent(query.get(name) ?? "")}`).join("&");
+}
+
+export function begin(catalog: Pick<Catalog, "presets">, from: Pick<Search, "request"> | null, source: string): Json {
+  const query = new URLSearchParams(source);
+  const preset = query.get("preset") ?? FIRST_PRESET;
+  let request = (from?.request ?? catalog.presets[preset] ?? Object.values(catalog.presets)[0] ?? {}) as Json;
+  if (from) {
+    // What the earlier run filled in: found again for the changed request, or measured anew where it does not fit.
+    request = set(set(request, "/latency_table", null), "/task/dataset_fingerprint", null);
+  }
+  const dataset = query.get("dataset");
+  return dataset ? set(set(request, "/task/dataset", dataset), "/name", dataset) : request;
+}
+
+export interface Drafting {
+  draft: Draft;
+  tell: (change: Change) => void;
+  /** Begin anew from this source. */
+  start: (source: string) => void;
+  /** What another beginning has put aside. */
+  aside: Stored | null;
+  bringBack: () => void;
+  dismiss: () => void;
+}
+
+export function useDraft(catalog: Catalog, from: Search | null): Drafting {
+  const source = sourceOf(useLocation().query);
+  const rules = useMemo(
+    () => ({ schema: catalog.request_schema as Schema, blocks: catalog.blocks as unknown as BlockOptions[] }),
+    [catalog],
+  );
+  const [draft, tell] = useReducer(
+    (before: Draft, change: Change) => changed(rules, before, change),
+    null,
+    (): Draft => {
+      const before = stored();
+      if (before && (source === "" || before.source === source)) {
+        return changed(rules, null, { type: "restored", draft: before });
+      }
+      return changed(rules, null, { type: "loaded", source, request: begin(catalog, from, source) });
+    },
+  );
+  const [aside, setAside] = useState<Stored | null>(null);
+  const shown = useRef<string | null>(null);
+
+  const load = (wanted: string) => {
+    shown.current = wanted;
+    if (draft.text !== draft.loaded) setAside(kept(draft));
+    tell({ type: "loaded", source: wanted, request: begin(catalog, wanted.startsWith("from=") ? from : null, wanted) });
+  };
+  useEffect(() => {
+    if (shown.current === source) return;
+    if (shown.current === null) {
+      const before = stored(); // still of the page before: this draft is stored below
+      if (before && before.source !== draft.source && before.text !== before.loaded) setAside(before);
+      shown.current = source;
+    } else if (source !== "" && source !== draft.source) load(source);
+    else shown.current = source;
+  });
+  useEffect(() => store(draft), [draft]);
+
+  const start = (wanted: string) => {
+    load(wanted);
+    navigate(`/new?${wanted}`, { replace: true });
+  };
+  const bringBack = () => {
+    if (!aside) return;
+    shown.current = aside.source;
+    tell({ type: "restored", draft: { ...aside, key: newKey() } });
+    navigate(aside.source ? `/new?${aside.source}` : "/new", { replace: true });
+    setAside(null);
+  };
+  return { draft, tell, start, aside, bringBack, dismiss: () => setAside(null) };
+}
