@@ -189,3 +189,42 @@ def test_a_hung_runner_of_a_cancelled_search_is_ended_by_force(tmp_path: Path) -
     assert hung.wait() == -signal.SIGKILL
     hung.stdout.close()
     service.engine.dispose()
+
+
+STOPPED_WHILE_WRITING = """
+import os, signal, sys
+from pathlib import Path
+from sqlalchemy import update
+from db.engine import make_engine, transaction
+from db.models import searches
+from workers.settings import Settings
+with transaction(make_engine(Settings(data_dir=Path(sys.argv[1])).database_url)) as connection:
+    connection.execute(update(searches).values(name="late"))
+    print(flush=True)
+    os.kill(os.getpid(), signal.SIGSTOP)
+"""
+
+
+def test_a_runner_stopped_in_the_middle_of_a_write_past_its_lease_holds_nobody_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Dispatcher, "_start_next", lambda dispatcher: False)
+    service = Service(tmp_path, None)
+    search_id = service.submit(tiny.request())
+    with transaction(service.engine) as connection:
+        claim = queue.claim_next(connection, "test", free_cpus=1, free_gpus=0, lease_s=-1)
+        assert claim is not None
+    command = [sys.executable, "-c", STOPPED_WHILE_WRITING, str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": python_path()}
+    stopped = subprocess.Popen(command, env=environment, start_new_session=True, stdout=subprocess.PIPE)
+    process = processes.identify(stopped.pid)
+    with transaction(service.engine) as connection:
+        queue.set_runner(connection, claim.lease, Runner(socket.gethostname(), process.pid, process.started))
+    assert stopped.stdout is not None
+    stopped.stdout.readline()  # now it holds the database's only write lock
+    Dispatcher(Settings(data_dir=tmp_path, ray_address="127.0.0.1:1")).look()
+    assert stopped.wait() == -signal.SIGKILL
+    search = service.search(search_id)
+    assert (search.state, search.name) == ("queued", "tiny")
+    stopped.stdout.close()
+    service.engine.dispose()
