@@ -20,6 +20,7 @@ from playwright.sync_api import (
     Request,
     Response,
     ViewportSize,
+    expect,
     sync_playwright,
 )
 
@@ -145,6 +146,7 @@ def watched(browser: Browser, url: str, **options: Any) -> Iterator[Watched]:
     options.setdefault("viewport", DESKTOP)
     context = browser.new_context(**options)
     context.set_default_timeout(PATIENCE_MS)
+    expect.set_options(timeout=PATIENCE_MS)
     context.add_init_script(_POLICY)
     try:
         page = context.new_page()

@@ -160,7 +160,13 @@ def upload(page: Page, name: str, content: bytes) -> None:
 
 def test_a_text_is_uploaded_looked_at_used_and_removed(tab: Watched) -> None:
     page = tab.open("/datasets")
-    upload(page, "My Notes (2).txt", b"Call me Ishmael. " * 100)
+    make = (
+        "() => {const d = new DataTransfer(); d.items.add(new File(['Call me Ishmael. '.repeat(100)], %s)); return d}"
+    )
+    dropped = page.evaluate_handle(make % json.dumps("My Notes (2).txt"))
+    page.get_by_role("region", name="upload a text").dispatch_event("drop", {"dataTransfer": dropped})
+    expect(page.get_by_label("Name")).to_have_value("my-notes-2")
+    page.get_by_role("button", name="Upload").click()
     expect(page.get_by_text("is here: 1.7 kB")).to_be_visible()
     expect(page.get_by_label("beginning of my-notes-2")).to_contain_text("Call me Ishmael.")
     page.get_by_role("status").get_by_role("link", name="Use it in a new search").click()

@@ -17,6 +17,7 @@ describe("parse", () => {
     ["", 1, 1, "expected a value, found the end"],
     ['{\n  "a": 1,\n}', 3, 1, 'expected a name in quotation marks, found "}"'],
     ['{\n  "a" 1\n}', 2, 7, 'expected ":" after the name "a", found "1"'],
+    ['{"a": 1 "b": 2}', 1, 9, 'expected "," or "}", found a quotation mark'],
     ["[1 2]", 1, 4, 'expected "," or "]", found "2"'],
     ['{"a": 01}', 1, 8, 'expected a number, found "1" in it'],
     ['{"a": 1.}', 1, 8, 'expected a number, found "." in it'],

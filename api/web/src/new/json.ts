@@ -36,7 +36,12 @@ export function parse(text: string): Parsed {
   const space = () => {
     while (at < text.length && " \t\n\r".includes(text[at]!)) at++;
   };
-  const found = () => (at < text.length ? `found ${JSON.stringify(text[at])}` : "found the end");
+  const found = () =>
+    at >= text.length
+      ? "found the end"
+      : text[at] === '"'
+        ? "found a quotation mark"
+        : `found ${JSON.stringify(text[at])}`;
   const expect = (character: string, where: string) => {
     if (text[at] !== character) fail(`expected ${JSON.stringify(character)} ${where}, ${found()}`);
     at++;
