@@ -1,6 +1,6 @@
 /**
  * One seed's probabilities on the slot axis: candidates x slots, the lightness of the family's own colour, and under
- * them how far the leader of each slot is ahead, beside the lead that chance alone reaches.
+ * them how far the leader of each slot is ahead, in multiples of the lead that chance alone reaches.
  *
  * A canvas: 96 slots x 8 candidates x 8 seeds are redrawn within a frame while a search is followed or played.
  */
@@ -16,17 +16,14 @@ import { blend, token, useTheme } from "./theme";
 export const LEAD_HEIGHT = 40;
 const GAP = 6; // between the cells and the bars
 const NUMBERS_FIT = 46;
-const LETTERS_FIT = 12;
+const LETTERS_FIT = 10;
 
 /** Height of a candidate's row, pixels. */
 export const rowHeight = (candidates: number) => (candidates <= 5 ? 30 : candidates <= 7 ? 26 : candidates <= 10 ? 22 : 17);
 export const bandHeight = (candidates: number) => candidates * rowHeight(candidates) + GAP + LEAD_HEIGHT;
 
-/** Top of the scale of leads, in nats: one of few steps, so that bars do not jitter while points arrive. */
-export function leadScale(states: readonly SlotState[]): number {
-  const top = states.reduce((max, each) => Math.max(max, Number.isFinite(each.gap) ? each.gap : 0, each.chance), 0);
-  return [0.25, 0.5, 1, 2, 5, 10, 20, 50].find((step) => top <= step) ?? 100;
-}
+/** Leads are drawn as multiples of what chance reaches, up to this many; so the line of chance is one line. */
+export const LEAD_TOP = 4;
 
 interface Props {
   frame: Frame | null;
@@ -101,14 +98,14 @@ function draw(context: CanvasRenderingContext2D, { frame, states, labels, look, 
         } else text(context, number, middle + 7, top + rows / 2 + 0.5, ink, 12);
         context.globalAlpha = 1;
       } else if (named && column >= LETTERS_FIT) {
-        text(context, block.letter, middle, top + rows / 2 + 0.5, ink, Math.min(13, column - 3), 700, "--mono");
+        text(context, block.letter, middle, top + rows / 2 + 0.5, ink, Math.min(13, column - 1), 700, "--mono");
       }
     }
-    if (state) drawLead(context, state, slot, seen[state.leader] as Look, labels.length * rows + GAP, column, gap, leadScale(states));
+    if (state) drawLead(context, state, slot, seen[state.leader] as Look, labels.length * rows + GAP, column, gap);
   }
 }
 
-/** A bar as high as the lead, and a line where chance would bring it. */
+/** A bar as high as the lead is in multiples of chance's, and the line of chance: above it a slot is decided. */
 function drawLead(
   context: CanvasRenderingContext2D,
   state: SlotState,
@@ -117,13 +114,12 @@ function drawLead(
   top: number,
   column: number,
   gap: number,
-  scale: number,
 ): void {
   const left = slot * column + gap / 2;
   const width = column - gap;
   const floor = top + LEAD_HEIGHT - 1;
-  const high = (value: number) => Math.min(1, value / scale) * (LEAD_HEIGHT - 3);
-  const bar = Math.max(state.gap > 0 ? 1 : 0, high(Number.isFinite(state.gap) ? state.gap : scale));
+  const high = (multiple: number) => (Math.min(LEAD_TOP, multiple) / LEAD_TOP) * (LEAD_HEIGHT - 3);
+  const bar = Math.max(state.gap > 0 ? 1 : 0, high(state.gap === 0 ? 0 : state.chance > 0 ? state.gap / state.chance : LEAD_TOP));
   context.fillStyle = token("--line");
   context.fillRect(left, floor, width, 1);
   if (state.undecided) {
@@ -133,7 +129,7 @@ function drawLead(
     context.fillStyle = look.colour;
     context.fillRect(left, floor - bar, width, bar);
   }
-  const chance = Math.round(floor - high(state.chance));
+  const chance = Math.round(floor - high(1));
   context.fillStyle = token("--ink");
   context.fillRect(slot * column, chance - 1, column, 1.5);
 }

@@ -7,7 +7,7 @@ import { Card } from "../ui/Card";
 import { count, fixed } from "../ui/format";
 import { aligned, type CurveName } from "./model/curve";
 import { milliseconds } from "./model/format";
-import type { Live } from "./model/live";
+import { hasEnded, type Live } from "./model/live";
 import type { CurveChoice, LossChoice } from "./model/view";
 import { type Line, type Mark, Plot } from "./Plot";
 import { seedColour, seedDash } from "./theme";
@@ -90,7 +90,7 @@ export const LossCard = memo(function LossCard({ live, version, sample, until, l
         step={loss === "search" ? step : null}
         {...(loss === "search" ? { onStep } : {})}
         settle
-        empty={loss === "search" ? "Curves begin with the first report of a trial." : "Retrainings begin once architectures are derived."}
+        empty={loss === "search" ? emptyWords(live) : "Retrainings begin once architectures are derived."}
       />
     </Card>
   );
@@ -138,6 +138,9 @@ function ofRetrainings(live: Live, trials: readonly Trial[], kinds: typeof KINDS
   };
 }
 
+const emptyWords = (live: Live) =>
+  hasEnded(live.search.state) ? "There is no report of this." : "Curves begin with the first report of a trial.";
+
 const SHORT = 12;
 
 /** A short name for an architecture: its letters where they are few, else where it comes from. */
@@ -150,9 +153,9 @@ export function nameOf(found: Architecture | undefined, live: Live): string {
 }
 
 const CHOICES: Record<CurveChoice, { name: CurveName; words: string; title: string; unit: string; show: (value: number | null) => string }> = {
-  cost: { name: "expected_ms", words: "cost", title: "Expected latency", unit: "ms, by the latency table", show: milliseconds },
-  tau: { name: "tau", words: "tau", title: "Temperature tau", unit: "of the Gumbel softmax", show: (value) => fixed(value, 2) },
-  entropy: { name: "entropy", words: "entropy", title: "Entropy of the probabilities", unit: "nats a slot", show: (value) => fixed(value, 3) },
+  cost: { name: "expected_ms", words: "cost", title: "Expected latency", unit: "ms", show: milliseconds },
+  tau: { name: "tau", words: "tau", title: "Temperature", unit: "", show: (value) => fixed(value, 2) },
+  entropy: { name: "entropy", words: "entropy", title: "Entropy", unit: "nats a slot", show: (value) => fixed(value, 3) },
   speed: {
     name: "tokens_per_s",
     words: "speed",
@@ -207,7 +210,7 @@ export const CurveCard = memo(function CurveCard({ live, version, sample, until,
         until={until.search}
         step={step}
         onStep={onStep}
-        empty="Curves begin with the first report of a trial."
+        empty={emptyWords(live)}
       />
     </Card>
   );

@@ -173,7 +173,7 @@ const STATES = { done: "done", now: "under way", stopped: "stopped here", ahead:
 
 function Stepper({ live }: { live: Live }) {
   return (
-    <ol className="stepper" aria-label="stages">
+    <ol className={`stepper stepper-${live.search.state}`} aria-label="stages">
       {stepsOf(live).map(({ name, state, seconds }) => (
         <li key={name} data-state={state} title={STAGE_WORDS[name]} aria-current={state === "now" ? "step" : undefined}>
           <i aria-hidden="true">{SIGNS[state]}</i>
@@ -192,7 +192,13 @@ function ProgressLine({ search }: { search: Search }) {
   const { progress, state } = search;
   if (state === "queued") return <Waiting search={search} />;
   const words =
-    state === "running" ? (search.cancelling ? "stops at its last acknowledged checkpoint" : timeLeft(progress.eta_s) || "no estimate yet") : state === "succeeded" ? "" : "kept up to its last checkpoints";
+    state === "running"
+      ? search.cancelling
+        ? "stops at its last checkpoint"
+        : timeLeft(progress.eta_s) || "no estimate yet"
+      : state === "succeeded" || progress.step === 0
+        ? ""
+        : "kept up to its last checkpoints";
   return (
     <div className="progress-line">
       <Progress share={progress.share} state={state} label="weight updates done" />

@@ -5,7 +5,7 @@ import { type CSSProperties, type KeyboardEvent, memo, type PointerEvent, useCal
 import type { Look } from "../blocks";
 import { fixed } from "../ui/format";
 import { Strip } from "../ui/Strip";
-import { Band, bandHeight, LEAD_HEIGHT, leadScale, rowHeight } from "./Band";
+import { Band, bandHeight, LEAD_HEIGHT, rowHeight } from "./Band";
 import { columnWidth, GUTTER, isNumbered, numberEvery, slotAt } from "./model/columns";
 import type { Costs } from "./model/cost";
 import { milliseconds } from "./model/format";
@@ -168,9 +168,9 @@ export const Picture = memo(function Picture({ labels, look, slots, bands, strip
                       <span>{label}</span>
                     </div>
                   ))}
-                  <div className="gutter-lead" style={{ height: LEAD_HEIGHT }} title="How far the leader of each slot is ahead: gap of log-probabilities, in nats. The line is the gap that chance alone reaches.">
-                    <span>lead, chance</span>
-                    <small>to {leadScale(states)} nats</small>
+                  <div className="gutter-lead" style={{ height: LEAD_HEIGHT }} title="How far the leader of each slot is ahead: gap of log-probabilities, in multiples of the gap that chance alone reaches. Above the line a slot is decided.">
+                    <span>lead</span>
+                    <small>line: by chance</small>
                   </div>
                 </div>
                 <div className="band-cells">

@@ -149,7 +149,6 @@ function Interval({ at, low, high, reference, repeatability = 0, words }: { at: 
 /** The file to take away, what vouches for it, and the commands that use it. */
 export const Model = memo(function Model({ result, artifacts }: { result: Found; artifacts: readonly Artifact[] }) {
   const file = artifacts.find((each) => each.kind === "export");
-  const folder = result.derived.string.replace(/[^A-Za-z]/g, "-").slice(0, 16);
   return (
     <Card title="Model" className="model-card">
       {file ? (
@@ -182,7 +181,7 @@ export const Model = memo(function Model({ result, artifacts }: { result: Found;
       )}
       <p className="quiet">It runs without Blockwright; torch and safetensors are all it needs.</p>
       <div className="commands">
-        <Command>{`unzip export.zip -d ${folder} && cd ${folder}`}</Command>
+        <Command>unzip export.zip -d model && cd model</Command>
         <Command>pip install torch safetensors</Command>
         <Command>{'python model.py --prompt "import " --bytes 200'}</Command>
       </div>

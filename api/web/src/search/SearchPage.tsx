@@ -277,8 +277,10 @@ const ROLES = {
 
 /** What the picture waits for. */
 function emptyWords(live: Live): string {
-  const { state } = live.search;
+  const { state, stage } = live.search;
   if (state === "queued") return "Probabilities appear once the search runs.";
-  if (state === "running") return "Blocks are being measured; probabilities come with the first report.";
+  if (state === "running") {
+    return stage === "measuring" ? "Blocks are being measured; probabilities come after that." : "Probabilities come with the first report.";
+  }
   return "It ended before the first report, so there are no probabilities.";
 }

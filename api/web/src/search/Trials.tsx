@@ -14,7 +14,7 @@ import { Table } from "../ui/Table";
 import { Time } from "../ui/Time";
 import { nameOf } from "./Curves";
 import { secondsBetween } from "./model/format";
-import type { Live } from "./model/live";
+import { hasEnded, type Live } from "./model/live";
 
 const FEW = 24;
 
@@ -48,7 +48,7 @@ export const Trials = memo(function Trials({ live, version }: { live: Live; vers
         </ul>
       )}
       {trials.length === 0 ? (
-        <p className="quiet">Trials are planned once the blocks are measured.</p>
+        <p className="quiet">{hasEnded(live.search.state) ? "It ended before a trial was planned." : "Trials are planned once the blocks are measured."}</p>
       ) : (
         <Table
           label="trials"

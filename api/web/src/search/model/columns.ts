@@ -1,7 +1,7 @@
 /** The one slot axis: how wide a column is, and which of them are numbered. */
 
 export const GUTTER = 116; // of the rows' names, pixels
-const NARROWEST = 13; // still holds a letter, and a finger's worth of drag
+const NARROWEST = 10; // still holds a letter; 96 slots fit a window
 const WIDEST = 140;
 
 /** Width of a slot's column in whole pixels; where they do not all fit, the picture scrolls. */

@@ -104,15 +104,15 @@ describe("columns", () => {
     [660, 1, 140],
     [660, 6, 110],
     [560, 24, 23],
-    [1060, 96, 13],
-    [280, 96, 13],
+    [1020, 96, 10],
+    [280, 96, 10],
   ])("%i px for %i slots", (available, slots, width) => {
     expect(columnWidth(available, slots)).toBe(width);
   });
 
   test("numbers stay apart", () => {
     expect(numberEvery(92, 6)).toBe(1);
-    expect(numberEvery(13, 96)).toBe(2);
+    expect(numberEvery(10, 96)).toBe(5);
     expect(numberEvery(13, 512)).toBe(5);
     expect(isNumbered(0, 5)).toBe(true);
     expect(isNumbered(1, 5)).toBe(false);
