@@ -50,23 +50,26 @@ def find(playwright: Playwright) -> Path:
         NoBrowser: nothing of that worked.
     """
     own = Path(playwright.chromium.executable_path)
-    for command in (None, _apt_get(), [sys.executable, "-m", "playwright", "install", "chromium"]):
+    for command in (None, *_installations()):
         if command is not None and not _succeeds(*command):
             continue
-        found = next((path for name in NAMES if (path := shutil.which(name))), None)
-        if found:
-            return Path(found)
-        if own.exists():
-            return own
+        system = [path for name in NAMES if (path := shutil.which(name))]
+        for path in [*system, *([str(own)] if own.exists() else [])]:
+            if _succeeds(path, "--version"):  # a distribution's stub only tells how to install one
+                return Path(path)
     raise NoBrowser(
         "no Chromium is here and none could be installed; run `apt-get install chromium` as root, or "
         "`python -m playwright install --with-deps chromium`"
     )
 
 
-def _apt_get() -> list[str]:
-    as_root = os.geteuid() == 0 and shutil.which("apt-get") is not None
-    return ["apt-get", "install", "--yes", "--no-install-recommends", "chromium"] if as_root else ["false"]
+def _installations() -> list[list[str]]:
+    """Commands that may bring a Chromium, to be tried in this order."""
+    found = []
+    if os.geteuid() == 0 and shutil.which("apt-get"):
+        install = "apt-get install --yes --no-install-recommends chromium"
+        found.append(["sh", "-c", f"{install} || (apt-get update && {install})"])
+    return [*found, [sys.executable, "-m", "playwright", "install", "chromium"]]
 
 
 def _succeeds(*command: str) -> bool:

@@ -60,6 +60,7 @@ class Deployment:
                     "BLOCKWRIGHT_RAY_ADDRESS": self.ray.address,
                     "BLOCKWRIGHT_RAY_TOKEN_FILE": self.ray.token_file,
                     "BLOCKWRIGHT_CPUS": str(CPUS),
+                    "BLOCKWRIGHT_LEASE_S": "100",  # nothing here dies; a slow machine must not look like it
                     "PYTHONPATH": python_path(),
                 },
                 stdin=subprocess.DEVNULL,
@@ -221,7 +222,8 @@ def test_two_dispatchers_and_two_apis_share_one_database(
         # One search each: the first dispatcher is held while the second one takes its.
         first = here.dispatcher()
         endless = post(first_address, body=request(n_steps=1_000_000))
-        here.wait(endless, lambda: here.owner(endless) == first.pid)
+        here.wait(endless, lambda: here.has_checkpoint(endless))
+        assert here.owner(endless) == first.pid
         second = here.dispatcher()
         first.send_signal(signal.SIGSTOP)
         short = post(second_address, body=request(n_steps=200))
@@ -236,7 +238,6 @@ def test_two_dispatchers_and_two_apis_share_one_database(
         until(lambda: len(through_both.numbers) > 5, lambda: f"{through_both.numbers}")
         first_api.kill()
         first_api.wait()
-        here.wait(endless, lambda: here.has_checkpoint(endless))
         assert here.search(waiting).state == "queued"
 
         # One dispatcher ends in good order: its search is requeued, the other's goes on as it was.
