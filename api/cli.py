@@ -13,7 +13,7 @@ import typer
 from pydantic import ValidationError
 
 from api.client import ClientError, Unreachable
-from api.commands import datasets, health, local, rule, searches, service
+from api.commands import datasets, doctor, health, local, rule, searches, service
 from api.commands.refuse import Refused
 from api.field_errors import field_errors, summary
 from api.version import installed
@@ -32,6 +32,7 @@ datasets.register(app)
 local.register(app)
 rule.register(app)
 health.register(app)
+doctor.register(app)
 
 
 def _show_version(wanted: bool) -> None:
