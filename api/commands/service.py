@@ -56,9 +56,7 @@ def dispatch(
     ] = None,
     join_ray: Annotated[
         bool,
-        typer.Option(
-            "--join-ray", help="First join the Ray cluster with this machine, as a node without trials."
-        ),
+        typer.Option("--join-ray", help="First join the Ray cluster with this machine, as a node without trials."),
     ] = False,
 ) -> None:
     """Run the dispatcher alone: it claims queued searches and starts a runner for each."""
