@@ -108,6 +108,21 @@ def after(connection: Connection, search_id: str, number: int = 0, *, limit: int
     ]
 
 
+def warnings(connection: Connection, search_id: str, *, limit: int = 200) -> list[Event]:
+    """The newest warnings of a search, oldest first, at most `limit`; [] for an unknown search."""
+    statement = (
+        select(events)
+        .where(events.c.search_id == search_id, events.c.type == "warning")
+        .order_by(events.c.number.desc())
+        .limit(limit)
+    )
+    found = [
+        Event(row.search_id, row.number, row.type, row.data, clock.moment(row.created_at))
+        for row in connection.execute(statement)
+    ]
+    return found[::-1]
+
+
 def last_numbers(connection: Connection, search_ids: Iterable[str]) -> dict[str, int]:
     """last_event of each search that exists: one cheap statement, for the poller."""
     statement = select(searches.c.id, searches.c.last_event).where(searches.c.id.in_(search_ids))

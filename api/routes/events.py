@@ -6,16 +6,18 @@ a browser's EventSource to stop. A search that is resumed later goes on with its
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
 from sqlalchemy import Engine
+from sqlalchemy.exc import OperationalError
 
 from api import schemas, views
-from api.deps import BIGGEST, AppSettings, Database, SearchId, Streams
+from api.deps import BIGGEST, AppSettings, Database, SearchId, Streams, tagged
 from api.errors import ApiError
 from api.follow import Follower
 from db import events, reports, searches
@@ -24,6 +26,7 @@ from db.engine import reading
 router = APIRouter(prefix="/api/v1/searches", tags=["searches"])
 
 PING_S = 15.0
+AWAY_S = 0.5  # between two looks at a database that is out of reach
 BATCH = 100  # events read at once: bounds the memory of a replay
 
 
@@ -60,6 +63,15 @@ async def follow_events(
     return EventSourceResponse(_lines(engine, streams, search_id, start, settings.max_streams), headers=headers)
 
 
+@router.get("/{search_id}/warnings", response_model=schemas.Page[schemas.Event])
+def list_warnings(search_id: SearchId, request: Request, engine: Database) -> Response:
+    """What the search warned of, oldest first: the newest 200, without a replay of all its events."""
+    with reading(engine) as connection:
+        searches.get(connection, search_id)
+        found = events.warnings(connection, search_id)
+    return tagged(request, schemas.Page[schemas.Event](items=[views.event(each, dict(each.data)) for each in found]))
+
+
 async def _lines(
     engine: Engine, streams: Follower, search_id: str, sent: int, max_streams: int
 ) -> AsyncIterator[bytes]:
@@ -69,7 +81,14 @@ async def _lines(
             return
         newest = ""
         while True:
-            batch = await run_in_threadpool(_read, engine, search_id, sent)
+            try:
+                batch = await run_in_threadpool(_read, engine, search_id, sent)
+            except OperationalError:  # out of reach for a while: a client sent away now would be refused again and again
+                if subscription.ended:
+                    return
+                yield KEEPALIVE_COMMENT
+                await asyncio.sleep(AWAY_S)
+                continue
             for event in batch:
                 sent, newest = event.number, event.type
                 yield format_sse_event(data_str=event.model_dump_json(), event=event.type, id=str(event.number))

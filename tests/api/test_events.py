@@ -11,7 +11,7 @@ import pytest
 
 from api.routes import events as events_route
 from api.settings import Settings
-from db import searches
+from db import events, searches
 from db.engine import transaction
 from tests.api.running import TINY, Claimed, Running, running
 
@@ -50,6 +50,20 @@ def test_a_finished_search_is_replayed_without_a_gap_and_the_stream_ends(service
     assert [event["number"] for event in events] == list(range(1, len(events) + 1))
     assert (events[0]["type"], events[-1]["type"]) == ("queued", "succeeded")
     assert service.http.get(f"{ROOT}/{claimed.id}").json()["last_event"] == len(events)
+
+
+def test_warnings_are_told_without_a_replay(service: Running, claimed: Claimed) -> None:
+    claimed.report([0, 5])
+    with transaction(service.engine) as connection:
+        events.append(connection, claimed.lease, [("warning", {"message": "one seed ended early"})])
+    answer = service.http.get(f"{ROOT}/{claimed.id}/warnings")
+    (warning,) = answer.json()["items"]
+    assert (warning["type"], warning["data"]) == ("warning", {"message": "one seed ended early"})
+    assert warning in read(service, claimed.id, n=warning["number"])
+    again = service.http.get(f"{ROOT}/{claimed.id}/warnings", headers={"If-None-Match": answer.headers["etag"]})
+    assert again.status_code == 304
+    unknown = service.http.get(f"{ROOT}/01a228a3-cca2-7393-bcff-13c969196abe/warnings")
+    assert (unknown.status_code, unknown.json()["code"]) == (404, "not-found")
 
 
 def test_a_stream_starts_behind_the_number_it_is_given(service: Running, claimed: Claimed) -> None:

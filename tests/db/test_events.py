@@ -30,6 +30,19 @@ def test_events_of_a_search_count_from_one(engine: Engine) -> None:
         assert events.last_numbers(connection, [first, second, "unknown"]) == {first: 3, second: 1}
 
 
+def test_the_newest_warnings_come_oldest_first(engine: Engine) -> None:
+    first, second = queued(engine), queued(engine)
+    with transaction(engine) as connection:
+        for word in ("a", "b", "c"):
+            events.append_unfenced(connection, first, [("warning", {"message": word}), ("cancelling", {})])
+    with reading(engine) as connection:
+        assert [(each.number, each.data) for each in events.warnings(connection, first, limit=2)] == [
+            (4, {"message": "b"}),
+            (6, {"message": "c"}),
+        ]
+        assert events.warnings(connection, second) == []
+
+
 def test_numbers_have_no_gap_whoever_writes_at_once(engine: Engine) -> None:
     """The runner's reports and warnings, undone transactions, and a cancel from outside, all together."""
     run = started(engine)

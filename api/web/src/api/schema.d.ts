@@ -272,6 +272,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/searches/{search_id}/warnings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Warnings
+         * @description What the search warned of, oldest first: the newest 200, without a replay of all its events.
+         */
+        get: operations["list_warnings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/architectures/{architecture_id}": {
         parameters: {
             query?: never;
@@ -805,6 +825,25 @@ export interface components {
             in_use_by: string[];
         };
         /**
+         * Event
+         * @description The `data` of one server-sent event; `number` is its `id`.
+         */
+        Event: {
+            /** Number */
+            number: number;
+            /** Type */
+            type: string;
+            /** At */
+            at: string;
+            /**
+             * Data
+             * @description of `reports`: trial, first_step, last_step and the rows themselves
+             */
+            data: {
+                [key: string]: unknown;
+            };
+        };
+        /**
          * Export
          * @description The downloadable model.
          */
@@ -1222,6 +1261,16 @@ export interface components {
         Page_Dataset_: {
             /** Items */
             items: components["schemas"]["Dataset"][];
+            /**
+             * Next
+             * @description opaque; pass it as ?cursor= for the next page, null at the end
+             */
+            next?: string | null;
+        };
+        /** Page[Event] */
+        Page_Event_: {
+            /** Items */
+            items: components["schemas"]["Event"][];
             /**
              * Next
              * @description opaque; pass it as ?cursor= for the next page, null at the end
@@ -2693,6 +2742,38 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description a problem (RFC 9457) */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_warnings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description id of the search */
+                search_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Event_"];
+                };
             };
             /** @description a problem (RFC 9457) */
             default: {

@@ -37,6 +37,11 @@ export async function loadPart(live: Live, part: Part, signal: AbortSignal): Pro
     case "artifacts":
       live.set("artifacts", (await get(api.GET("/api/v1/searches/{search_id}/artifacts", { params, signal }))).items);
       return null;
+    case "warnings": {
+      const page = await get(api.GET("/api/v1/searches/{search_id}/warnings", { params, signal }));
+      live.setWarnings(page.items);
+      return null;
+    }
     case "table": {
       const table = live.search.latency_table;
       if (table === null) return null;

@@ -92,7 +92,7 @@ export function useSearch(id: string): Followed {
     const load = async () => {
       const current = new Live(await loadSearch(id, signal));
       setLive(current);
-      const parts: Part[] = ["trials", "architectures", "rules", "artifacts", "table"];
+      const parts: Part[] = ["trials", "architectures", "rules", "artifacts", "table", "warnings"];
       await Promise.all(
         parts.map(async (part) => {
           const found = await loadPart(current, part, signal);

@@ -126,6 +126,14 @@ test("the end of a search asks for everything that its end brings", () => {
   expect(live.search).toMatchObject({ state: "queued", reason: null, finished_at: null });
 });
 
+test("warnings that were loaded and those that are told stand once, in order", () => {
+  const live = running();
+  live.tell(event(12, "warning", { message: "late" }));
+  live.setWarnings([event(3, "warning", { message: "early" }), event(12, "warning", { message: "late" })]);
+  live.tell(event(13, "warning", { message: "later" }));
+  expect(live.warnings.map((each) => each.message)).toEqual(["early", "late", "later"]);
+});
+
 test("the sample shown is the result's, else the newest that has begun", () => {
   const live = running();
   live.setTrials([trial("a", { sample: 0, step: 9 }), trial("b", { sample: 1, step: 3 }), trial("c", { sample: 2 })]);

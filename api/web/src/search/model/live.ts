@@ -11,7 +11,7 @@ import { Curve, type CurveRow } from "./curve";
 import { type Frame, Frames, framesToKeep } from "./frames";
 
 /** Answers of the service that an event made stale. */
-export type Part = "search" | "trials" | "architectures" | "rules" | "artifacts" | "table";
+export type Part = "search" | "trials" | "architectures" | "rules" | "artifacts" | "table" | "warnings";
 
 export interface Warning {
   number: number;
@@ -67,6 +67,12 @@ export class Live {
 
   set<Key extends "architectures" | "rules" | "artifacts">(part: Key, rows: Live[Key]): void {
     (this as Pick<Live, Key>)[part] = rows;
+    this.version++;
+  }
+
+  setWarnings(events: readonly { number: number; at: string; data: Record<string, unknown> }[]): void {
+    const told = this.warnings.filter((each) => each.number > (events.at(-1)?.number ?? 0));
+    this.warnings = [...events.map(warningOf), ...told].slice(-WARNINGS);
     this.version++;
   }
 
@@ -166,8 +172,7 @@ export class Live {
   }
 
   private addWarning(event: SearchEvent): void {
-    const message = String(event.data["message"] ?? "");
-    this.warnings = [...this.warnings, { number: event.number, at: event.at, message }].slice(-WARNINGS);
+    this.warnings = [...this.warnings, warningOf(event)].slice(-WARNINGS);
   }
 
   // -- looking --------------------------------------------------------------------------------------------------------
@@ -210,6 +215,12 @@ export class Live {
     return this.trials.filter((each) => each.kind === "retrain");
   }
 }
+
+const warningOf = ({ number, at, data }: { number: number; at: string; data: Record<string, unknown> }): Warning => ({
+  number,
+  at,
+  message: String(data["message"] ?? ""),
+});
 
 export function slotsOf(search: Search): number {
   const space = search.request["space"] as { n_slots?: number } | undefined;
