@@ -41,6 +41,7 @@ export function plan(request: Json): string[] {
     parent
       ? "The best is compared with the parent on text that nothing has seen, and exported as a model that runs by itself."
       : "The best is measured on text that nothing has seen, and exported as a model that runs by itself.",
+    `At most ${count(plannedUpdates(request), "weight update")} in all; each trial takes ${resources(request)}.`,
   ];
 }
 
@@ -51,6 +52,12 @@ export function plannedUpdates(request: Json): number {
   const search = number("/trials/n_samples") * number("/trials/n_seeds") * number("/method/n_steps");
   const derived = number("/trials/n_seeds") + (Array.isArray(baselines) ? baselines.length : 0);
   return search + derived * number("/retrain/n_seeds") * number("/retrain/n_steps");
+}
+
+function resources(request: Json): string {
+  const cpus = Number(get(request, "/resources/cpus"));
+  const gpus = Number(get(request, "/resources/gpus"));
+  return `${count(cpus, "CPU")}${gpus > 0 ? ` and ${count(gpus, "GPU")}` : ""}`;
 }
 
 function budget(request: Json): string {

@@ -80,8 +80,9 @@ describe("plan", () => {
       "From each seed the most probable architecture that is no slower than the interleaved parent is derived.",
       "Each different one and the interleaved parent are retrained for 800 updates with 2 seeds: at most 6 retrainings.",
       "The best is compared with the parent on text that nothing has seen, and exported as a model that runs by itself.",
+      "At most 7,200 weight updates in all; each trial takes 1 CPU.",
     ]);
-    expect(plannedUpdates(quickstart)).toBe(2 * 1200 + 3 * 2 * 800);
+    expect(plannedUpdates(quickstart)).toBe(2 * 1200 + 3 * 2 * 800); // as the service's progress counts
   });
 
   it("speaks of one as of one", () => {
@@ -98,6 +99,12 @@ describe("plan", () => {
       "From it the most probable architecture within 2 ms is derived.",
       "Each different one is retrained for 800 updates with 1 seed: at most 1 retraining.",
     ]);
+  });
+
+  it("names the GPUs", () => {
+    expect(plan(changed({ "/resources": { cpus: 2, gpus: 0.5 } })).at(-1)).toContain(
+      "each trial takes 2 CPUs and 0.5 GPUs.",
+    );
   });
 
   it("gives a big space by its power of ten", () => {
