@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tests.crash.outcome import Outcome, assert_events_are_whole, outcome, request
-from tests.crash.under_test import Following, UnderTest, free_cpus
+from tests.crash.under_test import PATIENCE_S, Following, UnderTest, free_cpus
 
 Moment = tuple[int, float, str]  # after this event, so many seconds later, this victim
 
@@ -75,7 +75,7 @@ class Rounds:
         self.service.wait_for_end(search_id)
         search = self.service.search(search_id)
         found = outcome(self.service, search_id)
-        following.join(60)
+        following.join(PATIENCE_S)
         assert_events_are_whole(self.service, search_id, following.seen)
         return found, search.last_event, search.latency_table_id
 
@@ -101,7 +101,7 @@ class Rounds:
                     break
                 time.sleep(0.05)
         self.service.wait_for_end(search_id)
-        following.join(60)
+        following.join(PATIENCE_S)
         assert following.problem is None
         self._check(search_id, following)
         return killed
@@ -110,7 +110,7 @@ class Rounds:
         def is_there() -> bool:
             return self.service.search(search_id).last_event >= number or self.service.has_ended(search_id)
 
-        self.service.wait_until(is_there, 300, f"event {number} of search {search_id}")
+        self.service.wait_until(is_there, f"event {number} of search {search_id}")
 
     def _check(self, search_id: str, following: Following) -> None:
         service = self.service
@@ -118,8 +118,8 @@ class Rounds:
         assert service.search(search_id).latency_table_id == self.table
         assert_events_are_whole(service, search_id, following.seen)
         service.assert_only_checkpoints_that_count(search_id)
-        service.wait_until(lambda: service.runner_pid(search_id) is None, 20, "the runner is gone")
+        service.wait_until(lambda: service.runner_pid(search_id) is None, "the runner is gone")
         head = service.head()
         assert head is not None
-        service.wait_until(lambda: free_cpus(head) == 2, 60, "all CPUs are free")
+        service.wait_until(lambda: free_cpus(head) == 2, "all CPUs are free")
         assert [str(path) for path in service.ray_temp.iterdir()] == [head.temp_dir]

@@ -20,12 +20,13 @@ from tests.crash.conftest import Known
 from tests.crash.outcome import Outcome, assert_told_once, outcome
 from tests.crash.small_disk import SmallDisk, small_disk
 from tests.crash.under_test import UnderTest, under_test
+from workers.cluster import Cluster
 from workers.disk import explain
 from workers.inline import InlineTrials, run_local
 from workers.recorder import Recorder
 from workers.runner import run_search
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = pytest.mark.timeout(3600)
 
 
 def submit(service: UnderTest, known: Known) -> str:
@@ -34,19 +35,28 @@ def submit(service: UnderTest, known: Known) -> str:
     return search_id
 
 
+def of_the_session(ray: Cluster) -> dict[str, str]:
+    """The tests' one Ray, where nothing of it is killed."""
+    return {"BLOCKWRIGHT_RAY_ADDRESS": ray.address, "BLOCKWRIGHT_RAY_TOKEN_FILE": ray.token_file}
+
+
 def has_checkpoint(service: UnderTest, search_id: str) -> bool:
     return any(event.type == "checkpoint" for event in service.events(search_id))
 
 
 @pytest.mark.ray
 def test_no_room_for_a_checkpoint_ends_the_search_with_a_reason_and_with_room_it_goes_on(
-    tmp_path: Path, known: Known, request: pytest.FixtureRequest
+    tmp_path: Path, known: Known, ray_cluster: Cluster, request: pytest.FixtureRequest
 ) -> None:
-    with small_disk(tmp_path / "searches", 8, request.node.nodeid) as disk, under_test(tmp_path) as service:
+    joined = of_the_session(ray_cluster)
+    with (
+        small_disk(tmp_path / "searches", 8, request.node.nodeid) as disk,
+        under_test(tmp_path, extra=joined) as service,
+    ):
         service.migrate()
         service.start("api", "dispatch")
         search_id = submit(service, known)
-        service.wait_until(lambda: has_checkpoint(service, search_id), 120, "a checkpoint is acknowledged")
+        service.wait_until(lambda: has_checkpoint(service, search_id), "a checkpoint is acknowledged")
         disk.fill()
         service.wait_for_end(search_id)
         search = service.search(search_id)
@@ -68,19 +78,20 @@ def test_no_room_for_a_checkpoint_ends_the_search_with_a_reason_and_with_room_it
 @pytest.mark.ray
 @pytest.mark.crash
 def test_no_room_for_the_database_holds_a_search_up_and_with_room_it_goes_on_by_itself(
-    tmp_path: Path, known: Known, request: pytest.FixtureRequest
+    tmp_path: Path, known: Known, ray_cluster: Cluster, request: pytest.FixtureRequest
 ) -> None:
     with small_disk(tmp_path / "small", 4, request.node.nodeid) as disk:
         url = f"sqlite:///{tmp_path}/small/blockwright.db"
-        with under_test(tmp_path / "data", extra={"BLOCKWRIGHT_DATABASE_URL": url}) as service:
+        extra = {"BLOCKWRIGHT_DATABASE_URL": url, **of_the_session(ray_cluster)}
+        with under_test(tmp_path / "data", extra=extra) as service:
             service.migrate()
             service.start("api", "dispatch")
             search_id = submit(service, known)
-            service.wait_until(lambda: has_checkpoint(service, search_id), 120, "a checkpoint is acknowledged")
+            service.wait_until(lambda: has_checkpoint(service, search_id), "a checkpoint is acknowledged")
             disk.fill()
             time.sleep(15)  # beyond the lease
             wanted = known.wanted.model_dump(mode="json")
-            answers = [httpx.post(f"{service.address}/api/v1/searches", json=wanted, timeout=60) for _ in range(20)]
+            answers = [httpx.post(f"{service.address}/api/v1/searches", json=wanted, timeout=600) for _ in range(20)]
             refused = [answer.json() for answer in answers if not answer.is_success]
             assert refused, "the disk was not full"
             assert {answer["code"] for answer in refused} == {"disk-full"}
@@ -98,8 +109,8 @@ def test_no_room_for_the_database_holds_a_search_up_and_with_room_it_goes_on_by_
 
 @pytest.mark.ray
 @pytest.mark.crash
-def test_no_room_for_the_logs_changes_nothing(tmp_path: Path, known: Known) -> None:
-    with under_test(tmp_path) as service:
+def test_no_room_for_the_logs_changes_nothing(tmp_path: Path, known: Known, ray_cluster: Cluster) -> None:
+    with under_test(tmp_path, extra=of_the_session(ray_cluster)) as service:
         service.migrate()
         service.start("api")
         search_id = submit(service, known)
@@ -110,7 +121,7 @@ def test_no_room_for_the_logs_changes_nothing(tmp_path: Path, known: Known) -> N
             (service.logs / f"{name}.log").unlink(missing_ok=True)
             (service.logs / f"{name}.log").symlink_to("/dev/full")
         service.start("dispatch")
-        service.wait_until(lambda: has_checkpoint(service, search_id), 120, "a checkpoint is acknowledged")
+        service.wait_until(lambda: has_checkpoint(service, search_id), "a checkpoint is acknowledged")
         service.kill("api")
         service.start("api")
         service.wait_for_end(search_id)
@@ -225,7 +236,7 @@ def test_a_trial_that_is_killed_again_and_again_fails_its_search_with_a_reason(t
                 service.kill_pid(pid)
             return service.has_ended(search_id)
 
-        service.wait_until(kill_all, 300, "the search has given up")
+        service.wait_until(kill_all, "the search has given up")
         assert re.fullmatch(
             r"trial search-0-\d failed: its process was killed 3 times: .*The kernel does so when memory runs out; "
             r"a smaller batch_size, train_length, d_model or n_slots needs less",

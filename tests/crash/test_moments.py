@@ -15,7 +15,7 @@ from tests.crash.outcome import assert_told_once, files_of, outcome, request
 from tests.crash.under_test import UnderTest, under_test
 from tests.workers.service import Service
 
-pytestmark = [pytest.mark.crash, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(3600)]
 
 # In the order in which a search comes to them: each attempt dies at the next one.
 MOMENTS = {

@@ -15,7 +15,7 @@ from db.engine import reading
 from db.models import metadata
 from tests import tiny
 from tests.crash.outcome import request
-from tests.crash.under_test import Following, UnderTest, free_cpus, under_test
+from tests.crash.under_test import PATIENCE_S, Following, UnderTest, free_cpus, under_test
 from workers import processes
 
 pytestmark = [pytest.mark.ray]
@@ -53,16 +53,16 @@ def play(service: UnderTest, number: int) -> None:
         lambda: service.runner_pid(search_id),
         lambda: any(event["type"] == "reports" for event in following.seen),
     ]
-    service.wait_until(moments[number % 3], 120, f"round {number} has come to its cancel")
+    service.wait_until(moments[number % 3], f"round {number} has come to its cancel")
     service.client.cancel(search_id)
     service.wait_for_end(search_id)
-    following.join(30)
+    following.join(PATIENCE_S)
     assert following.problem is None
     assert following.seen[-1]["type"] == "cancelled"
     service.client.delete(search_id)
     service.client.remove_dataset(name)
     for session in service.sessions - {_head(service)}:
-        service.wait_until(lambda session=session: not processes.members(session), 30, "the runner is gone")
+        service.wait_until(lambda session=session: not processes.members(session), "the runner is gone")
 
 
 def _head(service: UnderTest) -> int | None:
@@ -74,8 +74,8 @@ def assert_nothing_is_left(service: UnderTest) -> None:
     """On a service that runs on: no trial, no folder, no row."""
     head = service.head()
     assert head is not None
-    service.wait_until(lambda: not service.trial_pids(), 30, "no trial runs")
-    service.wait_until(lambda: free_cpus(head) == 2, 60, "all CPUs are free")
+    service.wait_until(lambda: not service.trial_pids(), "no trial runs")
+    service.wait_until(lambda: free_cpus(head) == 2, "all CPUs are free")
     for name in ("searches", "datasets", "tune"):
         folder = service.folder / name
         assert not folder.exists() or [path.name for path in folder.iterdir()] == []
@@ -103,13 +103,13 @@ def played(folder: Path, n: int) -> dict[str, list[Size]]:
     return sizes
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(3600)
 def test_a_few_rounds_leave_no_process_no_lock_no_folder_and_no_row(tmp_path: Path) -> None:
     played(tmp_path, 5)
 
 
 @pytest.mark.crash
-@pytest.mark.timeout(3000)
+@pytest.mark.timeout(7200)
 def test_fifty_rounds_leave_nothing_and_nothing_grows(tmp_path: Path) -> None:
     for command, sizes in played(tmp_path, 50).items():
         early, late = sizes[10:20], sizes[40:]

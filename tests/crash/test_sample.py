@@ -12,9 +12,9 @@ import pytest
 from tests.crash.conftest import Known
 from tests.crash.killing import kill
 from tests.crash.outcome import assert_events_are_whole, outcome
-from tests.crash.under_test import Following, under_test
+from tests.crash.under_test import PATIENCE_S, Following, under_test
 
-pytestmark = [pytest.mark.ray, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.ray, pytest.mark.timeout(3600)]
 
 
 def test_every_process_dies_once_and_the_search_ends_as_an_undisturbed_one(tmp_path: Path, known: Known) -> None:
@@ -32,9 +32,9 @@ def test_every_process_dies_once_and_the_search_ends_as_an_undisturbed_one(tmp_p
                 assert stopped is not None
                 os.kill(stopped, signal.SIGSTOP)
             else:
-                service.wait_until(lambda v=victim: kill(service, v, search_id, draw), 60, f"{victim} is killed")
+                service.wait_until(lambda v=victim: kill(service, v, search_id, draw), f"{victim} is killed")
         service.wait_for_end(search_id)
-        following.join(60)
+        following.join(PATIENCE_S)
         assert following.problem is None
 
         assert service.search(search_id).attempt == 4  # two runners and the head under a third have died

@@ -16,7 +16,7 @@ from tests.crash.outcome import assert_told_once, outcome
 from tests.crash.under_test import UnderTest, under_test
 from workers import processes
 
-pytestmark = [pytest.mark.ray, pytest.mark.crash, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.ray, pytest.mark.crash, pytest.mark.timeout(3600)]
 
 
 def pretend_it_runs_elsewhere(service: UnderTest, search_id: str) -> None:
@@ -42,12 +42,12 @@ def test_late_writes_of_a_runner_that_was_stopped_past_its_lease_are_refused(
         assert late is not None
         os.kill(late, signal.SIGSTOP)
         pretend_it_runs_elsewhere(service, search_id)
-        service.wait_until(lambda: service.search(search_id).attempt == 2, 60, "the lease is over and another starts")
-        service.wait_until(lambda: service.runner_pid(search_id) not in (None, late), 60, "the other runner is there")
+        service.wait_until(lambda: service.search(search_id).attempt == 2, "the lease is over and another starts")
+        service.wait_until(lambda: service.runner_pid(search_id) not in (None, late), "the other runner is there")
         assert late in processes.members(late)  # still stopped, and full of reports that it did not write
         last_event = service.search(search_id).last_event
         os.kill(late, signal.SIGCONT)
-        service.wait_until(lambda: not processes.members(late), 30, "the late runner has ended itself")
+        service.wait_until(lambda: not processes.members(late), "the late runner has ended itself")
         log = (tmp_path / "searches" / search_id / "runner.log").read_text()
         assert "stopping: the search belongs to another runner" in log
         service.wait_for_end(search_id)
