@@ -22,5 +22,5 @@ class Known:
 
 @pytest.fixture(scope="session")
 def known(tmp_path_factory: pytest.TempPathFactory) -> Known:
-    wanted, table = with_table(request(n_steps=900))
+    wanted, table = with_table(request(n_steps=600))
     return Known(wanted, table, undisturbed(wanted, table, tmp_path_factory.mktemp("undisturbed")))

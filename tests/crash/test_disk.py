@@ -45,6 +45,7 @@ def has_checkpoint(service: UnderTest, search_id: str) -> bool:
 
 
 @pytest.mark.ray
+@pytest.mark.crash
 def test_no_room_for_a_checkpoint_ends_the_search_with_a_reason_and_with_room_it_goes_on(
     tmp_path: Path, known: Known, ray_cluster: Cluster, request: pytest.FixtureRequest
 ) -> None:
