@@ -155,8 +155,12 @@ class _Keeper:
             except (OSError, subprocess.CalledProcessError):  # a folder above it is closed to nobody
                 copied = self._folder / "programs"
                 if not copied.exists():
-                    shutil.copytree(installed, copied)
-                installed = copied
+                    package = installed.parent
+                    shutil.copytree(installed, copied / package.name / installed.name)
+                    libraries = package.with_name(f"{package.name}.libs")  # found by their place beside the package
+                    if libraries.exists():
+                        shutil.copytree(libraries, copied / libraries.name)
+                installed = copied / installed.parent.name / installed.name
         return str(installed / "bin" / name)
 
     def _run(self, name: str, *arguments: str, log: Path) -> subprocess.Popen[bytes]:

@@ -16,6 +16,7 @@ from db.migrate import upgrade
 from db.reports import NewReport
 from db.reports import insert as insert_reports
 from tests.api.running import TINY, Claimed, Running, record, running
+from tests.postgresql import Server
 
 
 @pytest.fixture(scope="session")
@@ -26,10 +27,27 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A file that names DATABASES has its service on each of them: sqlite, postgresql."""
+    if "kind" in metafunc.fixturenames and hasattr(metafunc.module, "DATABASES"):
+        metafunc.parametrize("kind", metafunc.module.DATABASES)
+
+
 @pytest.fixture
-def settings(tmp_path: Path, migrated: Path) -> Settings:
-    shutil.copy(migrated, tmp_path / "blockwright.db")
-    return Settings(data_dir=tmp_path, port=0)
+def kind() -> str:
+    """Which database the service stands on."""
+    return "sqlite"
+
+
+@pytest.fixture
+def settings(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Settings]:
+    if kind == "sqlite":
+        shutil.copy(request.getfixturevalue("migrated"), tmp_path / "blockwright.db")
+        yield Settings(data_dir=tmp_path, port=0)
+        return
+    server: Server = request.getfixturevalue("postgresql")
+    with server.database() as url:
+        yield Settings(data_dir=tmp_path, port=0, database_url=url)
 
 
 @pytest.fixture

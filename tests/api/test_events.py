@@ -15,6 +15,7 @@ from db import events, searches
 from db.engine import transaction
 from tests.api.running import TINY, Claimed, Running, running
 
+DATABASES = ("sqlite", "postgresql")
 ROOT = "/api/v1/searches"
 
 

@@ -14,6 +14,7 @@ from db.engine import transaction
 from nas.config import SearchRequest
 from tests.api.running import TINY, Claimed, Running
 
+DATABASES = ("sqlite", "postgresql")
 UNKNOWN = "0190a5c0-0000-7000-8000-000000000000"
 ROOT = "/api/v1/searches"
 

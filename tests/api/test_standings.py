@@ -14,6 +14,7 @@ from db.engine import transaction
 from db.standings import Standing
 from tests.api.running import Claimed, Running
 
+DATABASES = ("sqlite", "postgresql")
 ROOT = "/api/v1/searches"
 
 
