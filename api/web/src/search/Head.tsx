@@ -113,7 +113,7 @@ function Summary({ search }: { search: Search }) {
   const { quality, latency, derived } = search.result as unknown as Result;
   return (
     <p className="search-summary">
-      <code>{derived.string.length <= 48 ? derived.string : `${derived.string.slice(0, 45)}…`}</code>
+      {derived.string.length <= 24 ? <code>{derived.string}</code> : "The derived model"}
       {quality && (
         <>
           {" "}

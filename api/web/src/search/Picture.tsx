@@ -1,10 +1,10 @@
 /** Everything of a search that has a slot, on one shared axis: slot i stands in the same column of every row. */
 
-import { type CSSProperties, type KeyboardEvent, memo, type PointerEvent, useCallback, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { type CSSProperties, type KeyboardEvent, memo, type PointerEvent, useLayoutEffect, useMemo, useRef, useState } from "react";
 
 import type { Look } from "../blocks";
 import { fixed } from "../ui/format";
-import { Strip } from "../ui/Strip";
+import { BlankStrip, Strip } from "../ui/Strip";
 import { Band, bandHeight, LEAD_HEIGHT, rowHeight } from "./Band";
 import { columnWidth, GUTTER, isNumbered, numberEvery, slotAt } from "./model/columns";
 import type { Costs } from "./model/cost";
@@ -42,8 +42,8 @@ interface Props {
   empty: string;
 }
 
-const OPEN = "undecided";
-const OPEN_LOOK: Look = { family: OPEN, letter: "?", colour: "var(--cell)", ink: "var(--ink-2)" };
+/** Of a leading strip: an undecided slot names no block, not even the first of a tie. */
+const OPEN = "";
 
 export const Picture = memo(function Picture({ labels, look, slots, bands, strips, costs, costOf, pinned, onPin, empty }: Props) {
   const scroll = useRef<HTMLDivElement>(null);
@@ -70,7 +70,6 @@ export const Picture = memo(function Picture({ labels, look, slots, bands, strip
     () => bands.map((band) => ({ ...band, states: band.frame ? slotStates(band.frame) : [] })),
     [bands],
   );
-  const openLook = useCallback((label: string) => (label === OPEN ? OPEN_LOOK : look(label)), [look]);
 
   const point = (event: PointerEvent) => {
     const left = grid.current?.getBoundingClientRect().left ?? 0;
@@ -161,7 +160,7 @@ export const Picture = memo(function Picture({ labels, look, slots, bands, strip
                 </div>
               )}
               <div className="picture-row" style={{ height: bandHeight(labels.length) }}>
-                <div className="gutter gutter-labels">
+                <div className={`gutter gutter-labels ${rowHeight(labels.length) < 20 ? "gutter-low" : ""}`}>
                   {labels.map((label) => (
                     <div key={label} style={{ height: rowHeight(labels.length) }} title={label}>
                       <Chip look={look(label)} />
@@ -192,17 +191,17 @@ export const Picture = memo(function Picture({ labels, look, slots, bands, strip
               </div>
               <SlotRow
                 name="leading"
-                open
+                slots={slots}
                 title={`leading blocks of seed ${seed}`}
                 labels={states.length ? states.map((each) => (each.undecided ? OPEN : (labels[each.leader] ?? OPEN))) : null}
                 undecided={states.flatMap((each, slot) => (each.undecided ? [slot] : []))}
-                look={openLook}
+                look={look}
               />
             </div>
           ))}
 
           {strips.map(({ key, ...row }) => (
-            <SlotRow key={key} {...row} look={look} />
+            <SlotRow key={key} {...row} slots={slots} look={look} />
           ))}
           <CostRow costs={costs} labels={labels} look={look} column={column} of={costOf} band={bands[0]?.frame ?? null} />
         </div>
@@ -227,14 +226,14 @@ function Column({ slot, column, kind }: { slot: number; column: number; kind: "h
 }
 
 const SlotRow = memo(function SlotRow({
-  name, title, labels, undecided, look, strong = false, open = false,
-}: Omit<StripRow, "key"> & { open?: boolean; look: (label: string) => Look }) {
+  name, title, labels, undecided, look, strong = false, slots,
+}: Omit<StripRow, "key"> & { slots: number; look: (label: string) => Look }) {
   return (
-    <div className={`picture-row slot-row ${open ? "slot-row-open" : ""}`}>
+    <div className="picture-row slot-row">
       <div className={`gutter ${strong ? "gutter-strong" : ""}`} title={title}>
         {name}
       </div>
-      {labels ? <Strip labels={labels} undecided={undecided} look={look} fill title={title} /> : <div className="slot-row-empty" />}
+      {labels ? <Strip labels={labels} undecided={undecided} look={look} fill title={title} /> : <BlankStrip n={slots} fill />}
     </div>
   );
 }, sameRow);

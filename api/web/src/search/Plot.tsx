@@ -78,7 +78,7 @@ export const Plot = memo(function Plot(props: Props) {
 
   useEffect(() => {
     plot.current?.setData(data as uPlot.AlignedData);
-  }, [data, props.until, props.range]);
+  }, [data, props.until, props.range]); // both ends of an axis are read anew with the data
   useEffect(() => {
     plot.current?.redraw(false);
   }, [step, theme, props.marks]);

@@ -8,7 +8,6 @@ import { fixed } from "../ui/format";
 import type { Frames } from "./model/frames";
 import { type Line, Plot } from "./Plot";
 
-const WHOLE = [0, 1] as const;
 /** A second candidate of one family has its colour: another dash tells them apart. */
 const DASHES = [undefined, [7, 3], [2, 2], [7, 2, 2, 2]];
 const show = (value: number | null) => fixed(value, 3);
@@ -32,8 +31,19 @@ interface Props {
   onSlot: (slot: number | null) => void;
 }
 
+/** One scale for all seeds, from 0: of few heights, so that it stays while points arrive. */
+function scaleOf(seeds: readonly SeedFrames[], slot: number, candidates: number): readonly [number, number] {
+  const columns = seeds.flatMap((each) => [...each.frames.historyOf(slot, candidates), each.frames.chanceOf(slot)]);
+  const top = columns.reduce((max, column) => column.reduce<number>((high, value) => Math.max(high, value ?? 0), max), 0);
+  return top <= 0.24 ? QUARTER : top <= 0.48 ? HALF : WHOLE;
+}
+const QUARTER = [0, 0.25] as const;
+const HALF = [0, 0.5] as const;
+const WHOLE = [0, 1] as const;
+
 export const SlotHistory = memo(function SlotHistory(props: Props) {
-  const { slot, slots, seeds, onSlot } = props;
+  const { slot, slots, seeds, labels, version, onSlot } = props;
+  const range = useMemo(() => scaleOf(seeds, slot, labels.length), [seeds, slot, labels.length, version]);
   return (
     <section className="history" aria-label={`history of slot ${slot + 1}`}>
       <header>
@@ -54,7 +64,7 @@ export const SlotHistory = memo(function SlotHistory(props: Props) {
       </header>
       <div className="history-plots">
         {seeds.map((each) => (
-          <SeedHistory key={each.seed} {...props} {...each} />
+          <SeedHistory key={each.seed} {...props} {...each} range={range} />
         ))}
       </div>
       <p className="quieter">
@@ -65,8 +75,8 @@ export const SlotHistory = memo(function SlotHistory(props: Props) {
 });
 
 function SeedHistory({
-  slot, seed, frames, length, labels, look, until, step, version, onStep,
-}: Omit<Props, "seeds"> & SeedFrames) {
+  slot, seed, frames, length, labels, look, until, step, version, range, onStep,
+}: Omit<Props, "seeds"> & SeedFrames & { range: readonly [number, number] }) {
   const lines = useMemo(() => {
     const families = new Map<string, number>();
     const found: Line[] = labels.map((label) => {
@@ -90,7 +100,7 @@ function SeedHistory({
         lines={lines}
         data={data}
         show={show}
-        range={WHOLE}
+        range={range}
         until={until}
         step={step}
         onStep={onStep}
