@@ -226,7 +226,7 @@ def dispatcher(settings: DatabaseSettings) -> Finding:
 def _is_locked(file: Path) -> bool:
     with file.open("rb") as opened:
         try:
-            fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)  # given back at once
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)  # given back at once; dispatchers may share it
         except BlockingIOError:
             return True
     return False

@@ -478,11 +478,12 @@ def test_service_of_another_version(tmp_path: Path) -> None:
     assert found == Finding("service", "warn", what, "start the service again to run what is installed")
 
 
-def test_dispatcher(tmp_path: Path) -> None:
+@pytest.mark.parametrize("shared", [False, True])  # over a Ray cluster of an address there may be several
+def test_dispatcher(tmp_path: Path, shared: bool) -> None:
     settings = Settings(data_dir=tmp_path)
     started = "`blockwright serve` starts one, `blockwright dispatch` runs one alone"
     assert service.dispatcher(settings) == Finding("dispatcher", "ok", f"none has had the data folder yet; {started}")
-    with lock(tmp_path / LOCK_FILE):
+    with lock(tmp_path / LOCK_FILE, shared=shared):
         content = (tmp_path / LOCK_FILE).read_text()
         assert service.dispatcher(settings) == Finding("dispatcher", "ok", "runs, and looked for searches 0 s ago")
         long_ago = time.time() - 500

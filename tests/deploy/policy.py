@@ -171,6 +171,16 @@ def tells_whether_it_is_healthy(document: Document) -> list[str]:
     return found
 
 
+def can_be_several(document: Document) -> list[str]:
+    """A dispatcher knows its runners by its host's name: two of one name would end each other's."""
+    return [
+        f"{name} has {field} {service[field]!r}"
+        for name, service in _services(document)
+        for field in ("hostname", "container_name")
+        if field in service and name not in ("postgres", "ray-head")
+    ]
+
+
 def has_limits(document: Document) -> list[str]:
     """Memory and processes of everything; what it writes to logs and to memory file systems too."""
     found = []
@@ -282,6 +292,7 @@ POLICIES: tuple[Policy, ...] = (
     keeps_database_and_ray_apart,
     takes_secrets_from_files,
     tells_whether_it_is_healthy,
+    can_be_several,
     has_limits,
     pins_its_images,
     names_variables_that_exist,

@@ -156,6 +156,8 @@ BROKEN: list[tuple[policy.Policy, Change, str]] = [
         service("api", deploy={"resources": {"limits": {"memory": "1g"}}}),
         "api has no limit of pids",
     ),
+    (policy.can_be_several, service("dispatcher", hostname="dispatcher"), "dispatcher has hostname 'dispatcher'"),
+    (policy.can_be_several, service("ray-worker", container_name="worker"), "ray-worker has container_name 'worker'"),
     (policy.has_limits, service("ray-head", deploy=None), "ray-head has no limit of memory"),
     (policy.has_limits, service("api", tmpfs=["/tmp"]), "api has no size for /tmp"),
     (policy.has_limits, service("api", logging=None), "api logs without end"),
