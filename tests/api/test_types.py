@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from api.openapi import document
+from db import events
 
 ROOT = Path(__file__).parents[2]
 WEB = ROOT / "api" / "web"
@@ -23,3 +25,10 @@ def test_the_types_of_the_page_are_up_to_date(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     if (tmp_path / "schema.d.ts").read_text() != (WEB / "src" / "api" / "schema.d.ts").read_text():
         pytest.fail("api/web/src/api/schema.d.ts is out of date; make types writes it again")
+
+
+def test_the_page_listens_to_every_type_of_event() -> None:
+    source = (WEB / "src" / "api" / "events.ts").read_text()
+    listed = re.search(r"EVENT_TYPES = \[(.*?)\]", source, re.DOTALL)
+    assert listed is not None
+    assert sorted(re.findall(r'"(\w+)"', listed[1])) == sorted(events.TYPES)

@@ -41,7 +41,9 @@ export function App() {
       <TopBar path={path} />
       {locked && <SignIn />}
       {/* Hidden, not removed: what was typed into a form is still there after signing in. */}
-      <main id="main" tabIndex={-1} hidden={locked}>{pageOf(path)}</main>
+      <main id="main" tabIndex={-1} hidden={locked}>
+        {pageOf(path)}
+      </main>
     </>
   );
 }

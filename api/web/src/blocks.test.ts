@@ -3,13 +3,22 @@ import { expect, test } from "vitest";
 import type { Catalog } from "./api/types";
 import { blockOfLabels, inkOn, lookOf, looks } from "./blocks";
 
-const block = (name: string, letter: string, colour: string) => ({ name, description: "", family: name, letter, colour, options: {} });
+const block = (name: string, letter: string, colour: string) => ({
+  name,
+  description: "",
+  family: name,
+  letter,
+  colour,
+  options: {},
+});
 const catalog = {
   blocks: [block("attention", "A", "#4477AA"), block("ffn", "F", "#CCBB44"), block("identity", ".", "#BBBBBB")],
 } as unknown as Catalog;
 
 test("a label may be any name: its block says how it looks", () => {
-  const request = { space: { candidates: ["ffn", { label: "wide", block: "attention", options: {} }, { block: "identity" }] } };
+  const request = {
+    space: { candidates: ["ffn", { label: "wide", block: "attention", options: {} }, { block: "identity" }] },
+  };
   expect(blockOfLabels(request)).toEqual({ ffn: "ffn", wide: "attention", identity: "identity" });
   expect(looks(catalog, request)("wide").letter).toBe("A");
 });

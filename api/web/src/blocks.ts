@@ -43,7 +43,12 @@ export const inkOn = (colour: string) => (luminance(colour) > 0.18 ? "#111111" :
 export function lookOf(catalog: Catalog | undefined, block: string): Look {
   const found = catalog?.blocks.find((each) => each.name === block);
   return found
-    ? { family: found.family, letter: found.letter === "." ? "·" : found.letter, colour: found.colour, ink: inkOn(found.colour) }
+    ? {
+        family: found.family,
+        letter: found.letter === "." ? "·" : found.letter,
+        colour: found.colour,
+        ink: inkOn(found.colour),
+      }
     : UNKNOWN;
 }
 

@@ -15,8 +15,23 @@ export interface SearchEvent {
 
 /** The closed set of types: an EventSource hears only those it was told of. */
 export const EVENT_TYPES = [
-  "queued", "started", "stage", "latency_table", "trial", "reports", "checkpoint", "architecture", "rule", "artifact",
-  "result", "warning", "cancelling", "cancelled", "requeued", "succeeded", "failed",
+  "queued",
+  "started",
+  "stage",
+  "latency_table",
+  "trial",
+  "reports",
+  "checkpoint",
+  "architecture",
+  "rule",
+  "artifact",
+  "result",
+  "warning",
+  "cancelling",
+  "cancelled",
+  "requeued",
+  "succeeded",
+  "failed",
 ] as const;
 const ENDS = new Set(["succeeded", "failed", "cancelled"]);
 const AGAIN_MS = 2000;

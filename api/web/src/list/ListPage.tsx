@@ -59,33 +59,33 @@ export function ListPage() {
         </ButtonLink>
       </div>
       {!blank && (
-      <div className="list-filters">
-        <nav className="choices" aria-label="state">
-          {[null, ...STATES].map((each) => (
-            <Link
-              key={each ?? "all"}
-              href={withQuery({ state: each, cursor: null })}
-              aria-current={each === state ? "true" : undefined}
-            >
-              {each ?? "all"}
-            </Link>
-          ))}
-        </nav>
-        <label className="row quiet">
-          Text
-          <select
-            className="input"
-            value={dataset ?? ""}
-            onChange={(event) => navigate(withQuery({ dataset: event.target.value, cursor: null }))}
-          >
-            <option value="">any</option>
-            {[...names].map((name) => (
-              <option key={name}>{name}</option>
+        <div className="list-filters">
+          <nav className="choices" aria-label="state">
+            {[null, ...STATES].map((each) => (
+              <Link
+                key={each ?? "all"}
+                href={withQuery({ state: each, cursor: null })}
+                aria-current={each === state ? "true" : undefined}
+              >
+                {each ?? "all"}
+              </Link>
             ))}
-          </select>
-        </label>
-        <Legend catalog={catalog.data} />
-      </div>
+          </nav>
+          <label className="row quiet">
+            Text
+            <select
+              className="input"
+              value={dataset ?? ""}
+              onChange={(event) => navigate(withQuery({ dataset: event.target.value, cursor: null }))}
+            >
+              <option value="">any</option>
+              {[...names].map((name) => (
+                <option key={name}>{name}</option>
+              ))}
+            </select>
+          </label>
+          <Legend catalog={catalog.data} />
+        </div>
       )}
       {list.problem && list.problem.status !== 401 && list.problem.status !== 0 && (
         <Problem problem={list.problem} title="The list cannot be shown">

@@ -2,7 +2,12 @@ import { expect, test } from "vitest";
 
 import { shownLabels, standing } from "./SearchRow";
 
-const at = (step: number, n_steps: number, eta_s: number | null = null) => ({ step, n_steps, share: step / n_steps, eta_s });
+const at = (step: number, n_steps: number, eta_s: number | null = null) => ({
+  step,
+  n_steps,
+  share: step / n_steps,
+  eta_s,
+});
 const search = (state: string, progress = at(0, 100), rest = {}) => ({
   state,
   stage: null,
@@ -19,7 +24,10 @@ test.each([
   [search("running", at(1, 1000, 90), { stage: "searching" }), ["searching, <1%", "2 min left"]],
   [search("running", at(999, 1000, 0.2), { stage: "exporting" }), ["exporting, 99%", "a moment left"]],
   [
-    search("succeeded", at(90, 100), { started_at: "2026-11-29T12:00:00.000Z", finished_at: "2026-11-29T12:03:44.000Z" }),
+    search("succeeded", at(90, 100), {
+      started_at: "2026-11-29T12:00:00.000Z",
+      finished_at: "2026-11-29T12:03:44.000Z",
+    }),
     ["finished", "took 4 min"],
   ],
   [search("cancelled"), ["never started", ""]],

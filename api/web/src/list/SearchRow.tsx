@@ -79,7 +79,9 @@ function Standing({ search }: { search: Search }) {
   );
 }
 
-export function standing(search: Pick<Search, "state" | "stage" | "progress" | "started_at" | "finished_at">): [string, string] {
+export function standing(
+  search: Pick<Search, "state" | "stage" | "progress" | "started_at" | "finished_at">,
+): [string, string] {
   const { state, stage, progress, started_at, finished_at } = search;
   const percent = progress.share > 0 && progress.share < 0.01 ? "<1%" : `${Math.floor(progress.share * 100)}%`;
   if (state === "queued") return progress.step > 0 ? ["waits to go on", percent] : ["waits for a free place", ""];

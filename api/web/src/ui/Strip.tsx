@@ -66,7 +66,15 @@ export const Strip = memo(function Strip({
 });
 
 /** The slots of a search that has not reported yet. */
-export function BlankStrip({ n, size = "normal", fill = false }: { n: number; size?: "normal" | "small"; fill?: boolean }) {
+export function BlankStrip({
+  n,
+  size = "normal",
+  fill = false,
+}: {
+  n: number;
+  size?: "normal" | "small";
+  fill?: boolean;
+}) {
   return (
     <div
       className={`strip strip-blank strip-${size} ${fill ? "strip-fill" : ""} ${n > MANY ? "strip-many" : ""}`}
