@@ -83,7 +83,8 @@ async def _lines(
         while True:
             try:
                 batch = await run_in_threadpool(_read, engine, search_id, sent)
-            except OperationalError:  # out of reach for a while: a client sent away now would be refused again and again
+            except OperationalError:
+                # Out of reach for a while. A client sent away now would be refused until it is back, or give up.
                 if subscription.ended:
                     return
                 yield KEEPALIVE_COMMENT
