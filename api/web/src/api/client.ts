@@ -123,6 +123,7 @@ export function useQuery<T>(
       plan();
     };
     const plan = () => {
+      clearTimeout(timer); // two questions may have crossed
       if (aborter.signal.aborted || session.isLocked()) return; // signing in asks again
       const wish = latest.current.every;
       // Away or busy: what was not answered is asked again, so that the page heals by itself.
