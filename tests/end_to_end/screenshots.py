@@ -62,7 +62,8 @@ def take(browser: Browser, http: httpx.Client, out: Path) -> None:
     assert (finished["state"], failed["state"]) == ("succeeded", "failed"), (finished["reason"], failed["state"])
     request = {**PRESETS["quickstart"], "name": RUNNING_NAME}
     request |= {"space": {**request["space"], "n_slots": 8}, "task": {**request["task"], "dataset": TEXT}}
-    running = submit(http, request)
+    left = newest(http, "running") or newest(http, "queued")  # of a run of this that was interrupted
+    running = left["id"] if left else submit(http, request)
     n_steps = request["trials"]["n_seeds"] * request["method"]["n_steps"]
     wait(http, running, lambda search: search["progress"]["step"] >= SEEN_AT * n_steps)
 

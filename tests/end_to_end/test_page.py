@@ -28,7 +28,7 @@ from tests.end_to_end.service import serving
 from workers.cluster import Cluster
 
 pytestmark = pytest.mark.ray
-LONG_MS = 120_000  # until a search is where it should be, on a busy machine
+LONG_MS = 180_000  # until a search is where it should be, on a busy machine
 
 # The smallest of the requests tried whose alpha moves well beyond chance.
 REQUEST: dict[str, Any] = {
@@ -41,7 +41,6 @@ REQUEST: dict[str, Any] = {
         "n_steps": 500, "report_every": 50, "checkpoint_every": 100, "lr": 2e-2, "batch_size": 8, "alpha_share": 0.4,
         "tau_end": 0.5, "lr_warmup_steps": 2, "eval_windows": 4,
     },
-    "budget": {"latency": {"ratio_to_parent": 2.0}},
     "trials": {"n_seeds": 2},
     "retrain": {"n_steps": 6, "n_seeds": 1, "test_windows": 8},
 }  # fmt: skip
@@ -231,6 +230,7 @@ def start(page: Page, request: dict[str, Any]) -> str:
     return page.url.rsplit("/", 1)[1]
 
 
+@pytest.mark.timeout(600)
 def test_from_a_text_to_a_model_that_runs(tab: Watched, tmp_path: Path) -> None:
     page = tab.open("/datasets")
     upload(page, "topics.txt", read_corpus("python-docs"))
@@ -299,6 +299,7 @@ def run(download: Download, folder: Path) -> bytes:
     return done.stdout
 
 
+@pytest.mark.timeout(600)
 def test_a_search_is_cancelled_and_resumed(tab: Watched) -> None:
     page = tab.open("/new")
     long = {**REQUEST, "name": "a long one", "method": {**REQUEST["method"], "n_steps": 1_000_000}}

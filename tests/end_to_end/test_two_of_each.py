@@ -32,6 +32,9 @@ pytestmark = pytest.mark.ray
 PATIENCE_S = 200.0  # a busy machine is not a failure
 CPUS = 2.0
 ROOT = "/api/v1/searches"
+ENDLESS = tiny.request(method={"n_steps": 1_000_000, "report_every": 20, "checkpoint_every": 40}).model_dump(
+    mode="json"
+)
 
 
 @dataclass
@@ -116,8 +119,9 @@ class Deployment:
         until(lambda: is_there() or self.search(search_id).state == "failed", said)
         assert self.search(search_id).state != "failed", said()
 
-    def has_checkpoint(self, search_id: str) -> bool:
-        return any(event.type == "checkpoint" for event in self.told(search_id))
+    def n_told(self, search_id: str, kind: str) -> int:
+        """How many events of this type there are."""
+        return [event.type for event in self.told(search_id)].count(kind)
 
 
 def until(is_there: Callable[[], object], said: Callable[[], str]) -> None:
@@ -142,7 +146,7 @@ def deployed(folder: Path, url: str, ray: Cluster) -> Iterator[Deployment]:
 
 
 class Following(threading.Thread):
-    """Reads a search's events to the last one: from the first address that answers, and on from where it was."""
+    """Reads a search's events until it stops: from the first address, and on from there at the next if that is gone."""
 
     def __init__(self, search_id: str, *addresses: str) -> None:
         super().__init__(daemon=True)
@@ -166,7 +170,7 @@ class Following(threading.Thread):
                         if line.startswith("data:"):
                             event = json.loads(line.removeprefix("data:"))
                             self.numbers.append(event["number"])
-                            if event["type"] in searches.TERMINAL:
+                            if event["type"] in ("requeued", *searches.TERMINAL):
                                 self.ended = True
                                 return
             except httpx.HTTPError:
@@ -178,11 +182,6 @@ def post(address: str, path: str = ROOT, body: Any = None) -> str:
     assert answer.is_success, answer.text
     found: str = answer.json()["id"]
     return found
-
-
-def request(**method: Any) -> dict[str, Any]:
-    lively = {"n_steps": 60, "warmup_share": 0.2, "alpha_share": 0.5, "alpha_lr": 0.2, "checkpoint_every": 20}
-    return tiny.request(method={**lively, **method}).model_dump(mode="json")
 
 
 def most_at_once(told: list[events.Event]) -> int:
@@ -210,6 +209,7 @@ def left_over(folder: Path) -> list[str]:
     return found
 
 
+@pytest.mark.timeout(600)
 def test_two_dispatchers_and_two_apis_share_one_database(
     tmp_path: Path, postgresql: Server, ray_cluster: Cluster
 ) -> None:
@@ -219,51 +219,61 @@ def test_two_dispatchers_and_two_apis_share_one_database(
         first_api, first_address = here.api()
         second_api, second_address = here.api()
 
-        # One search each: the first dispatcher is held while the second one takes its.
+        # The server of the database is restarted under a running search, which does not notice.
         first = here.dispatcher()
-        endless = post(first_address, body=request(n_steps=1_000_000))
-        here.wait(endless, lambda: here.has_checkpoint(endless))
-        assert here.owner(endless) == first.pid
+        one = post(first_address, body=ENDLESS)
+        here.wait(one, lambda: here.n_told(one, "checkpoint"))
+        postgresql.stop()
+        postgresql.start()
+        n_before = here.n_told(one, "checkpoint")
+        here.wait(one, lambda: here.n_told(one, "checkpoint") > n_before)
+        assert here.search(one).attempt == 1
+
+        # A search for each dispatcher: the first is held while the second takes its. No CPU is left for a third.
         second = here.dispatcher()
         first.send_signal(signal.SIGSTOP)
-        short = post(second_address, body=request(n_steps=200))
-        here.wait(short, lambda: here.owner(short) == second.pid)
+        other = post(second_address, body=ENDLESS)
+        here.wait(other, lambda: here.owner(other) == second.pid)
         first.send_signal(signal.SIGCONT)
-        waiting = post(first_address, body=request())  # both CPUs are taken
-        through_both = Following(short, first_address, second_address)
-        through_second = Following(short, second_address)
+        third = post(first_address, body=ENDLESS)
+        assert here.owner(one) == first.pid
+
+        # An api is killed under two who follow: one goes on at the other api, one was there all the time.
+        through_both = Following(other, first_address, second_address)
+        through_second = Following(other, second_address)
         for following in (through_both, through_second):
             following.start()
-
-        until(lambda: len(through_both.numbers) > 5, lambda: f"{through_both.numbers}")
+        here.wait(other, lambda: here.n_told(other, "checkpoint") and through_both.numbers)
         first_api.kill()
         first_api.wait()
-        assert here.search(waiting).state == "queued"
 
-        # One dispatcher ends in good order: its search is requeued, the other's goes on as it was.
-        before = here.runner(short)
+        # One dispatcher ends in good order: its search is requeued and taken by the other, whose own goes on.
+        runner = here.runner(other)
+        assert here.search(third).state == "queued"
         first.terminate()
         assert first.wait(timeout=PATIENCE_S) == 0
-        assert [event.type for event in here.told(endless)].count("requeued") == 1
-        if here.search(short).state == "running":
-            assert here.runner(short) == before
-            assert here.owner(short) == second.pid
-        here.wait(endless, lambda: here.owner(endless) == second.pid)
-        post(second_address, f"{ROOT}/{endless}/cancel")
-        for search_id, state in ((endless, "cancelled"), (waiting, "succeeded"), (short, "succeeded")):
-            here.wait(search_id, lambda search_id=search_id, state=state: here.search(search_id).state == state)
-
-        attempts = {search_id: here.search(search_id).attempt for search_id in (endless, short, waiting)}
-        assert attempts == {endless: 2, short: 1, waiting: 1}
-        told = [event for search_id in attempts for event in here.told(search_id)]
-        assert most_at_once(told) == CPUS
-        for following in (through_both, through_second):
-            following.join(timeout=PATIENCE_S)
-            assert following.ended
-            assert following.numbers == [*range(1, len(here.told(short)) + 1)]
+        assert here.n_told(one, "requeued") == 1
+        assert here.runner(other) == runner
+        here.wait(one, lambda: here.owner(one) == second.pid)
+        post(second_address, f"{ROOT}/{one}/cancel")
+        here.wait(third, lambda: here.n_told(third, "reports"))
+        assert here.search(one).state == "cancelled"
+        assert here.runner(other) == runner
 
         second.terminate()
         assert second.wait(timeout=PATIENCE_S) == 0
+        for following in (through_both, through_second):
+            following.join(timeout=PATIENCE_S)
+            assert following.ended
+            assert following.numbers == [*range(1, len(here.told(other)) + 1)]
         second_api.terminate()
-        second_api.wait(timeout=PATIENCE_S)
+        assert second_api.wait(timeout=PATIENCE_S) == 0
+
+        found = {search_id: here.search(search_id) for search_id in (one, other, third)}
+        assert {search_id: (each.state, each.attempt) for search_id, each in found.items()} == {
+            one: ("cancelled", 2),
+            other: ("queued", 1),
+            third: ("queued", 1),
+        }
+        assert most_at_once([event for search_id in found for event in here.told(search_id)]) == CPUS
         until(lambda: not left_over(tmp_path), lambda: "\n".join(left_over(tmp_path)))
