@@ -7,6 +7,7 @@ interface of the machine, as Ray does; the token and the network around them gua
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import signal
@@ -27,6 +28,7 @@ MIN_TOKEN_LENGTH = 16
 START_TIMEOUT_S = 90  # the head may still be starting
 STOP_PATIENCE_S = 20  # it takes two to four seconds
 _STARTED = "Ray runtime started."
+_PR_SET_PDEATHSIG = 1  # of Linux's prctl
 
 
 def command(settings: Settings, *, head: bool, cpus: int, temp_dir: str) -> list[str]:
@@ -39,7 +41,7 @@ def command(settings: Settings, *, head: bool, cpus: int, temp_dir: str) -> list
     address = settings.ray_node_host or (host if head else _route_to(host, port))
     start = ["--head", f"--port={port}", "--include-dashboard=false"] if head else [f"--address={host}:{port}"]
     return [
-        *(sys.executable, "-P", "-c", "from ray.scripts.scripts import main; main()", "start", "--block", *start),
+        *(sys.executable, "-P", "-m", "workers.ray_node", str(os.getpid()), "start", "--block", *start),
         f"--node-ip-address={_resolved(address)}",
         *("--dashboard-agent-listen-port=0", "--min-worker-port=0", "--max-worker-port=0"),
         *(f"--temp-dir={temp_dir}", f"--num-cpus={cpus}", f"--num-gpus={settings.gpus if cpus else 0}"),
@@ -183,3 +185,17 @@ def _route_to(host: str, port: int) -> str:
             raise ClusterError(f"no way to the Ray head at {host}: {(error.strerror or str(error)).lower()}") from None
         address: str = probe.getsockname()[0]
         return address
+
+
+def main() -> None:
+    """`python -m workers.ray_node PARENT start ...`: Ray's command line; ends in order with its parent."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != int(sys.argv.pop(1)):
+        sys.exit("its parent has ended")
+    from ray.scripts.scripts import main as ray
+
+    ray()
+
+
+if __name__ == "__main__":
+    main()

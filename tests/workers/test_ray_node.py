@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import sys
 import threading
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from workers import processes, ray_node
@@ -115,3 +120,29 @@ def test_a_node_that_ends_by_itself_is_told_and_leaves_nothing(token_file: Path)
         assert ended.wait(60)
     assert not processes.members(node.pid)
     assert not temp_dir.exists()
+
+
+@pytest.mark.ray
+def test_a_node_whose_keeper_is_killed_ends_too(token_file: Path) -> None:
+    environment = {
+        **os.environ,
+        "BLOCKWRIGHT_RAY_ADDRESS": f"127.0.0.2:{free_port()}",
+        "BLOCKWRIGHT_RAY_TOKEN_FILE": str(token_file),
+        "BLOCKWRIGHT_OBJECT_STORE_MB": "80",
+        "BLOCKWRIGHT_CPUS": "1",
+    }
+    command = [sys.executable, "-m", "api.cli", "ray-node", "--head"]
+    with subprocess.Popen(
+        command, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as keeper:
+        assert keeper.stderr is not None
+        assert any("Ray runtime started" in line for line in keeper.stderr)
+        (node,) = psutil.Process(keeper.pid).children()
+        temp_dir = Path(node.cwd())
+        keeper.kill()
+        keeper.stderr.read()  # until the node has ended, which holds the other end
+    deadline = time.monotonic() + 60
+    while processes.members(node.pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    shutil.rmtree(temp_dir)  # the keeper would have done it
