@@ -112,7 +112,7 @@ def _on_validation(request: Request, error: Exception) -> JSONResponse:
 def _on_http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     code = {404: "not-found", 405: "method-not-allowed", 413: "body-too-large"}.get(error.status_code, "http-error")
-    detail = f"no such page: {request.url.path}" if error.status_code == 404 else str(error.detail).lower()
+    detail = f"no such page: {request.url.path[:100]!r}" if error.status_code == 404 else str(error.detail).lower()
     return problem(_request_id(request), error.status_code, code, detail, headers=error.headers)
 
 

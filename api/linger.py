@@ -14,6 +14,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LINGER_S = 2.0
+LINGER_BYTES = 64 * 2**20
 _SMALL = 64 * 1024  # what is left of so little is on its way already: the connection can be kept
 
 
@@ -29,6 +30,7 @@ class Linger:
             return
         is_read = False
         closing = False
+        lingered = 0
 
         async def watched() -> Message:
             nonlocal is_read
@@ -37,7 +39,7 @@ class Linger:
             return message
 
         async def send_and_linger(message: Message) -> None:
-            nonlocal closing
+            nonlocal closing, lingered
             if message["type"] == "http.response.start" and not is_read:
                 closing = True
                 MutableHeaders(scope=message)["Connection"] = "close"
@@ -45,8 +47,8 @@ class Linger:
                 await send({**message, "more_body": True})
                 with suppress(TimeoutError):
                     async with asyncio.timeout(LINGER_S):
-                        while not is_read:
-                            await watched()
+                        while not is_read and lingered < LINGER_BYTES:
+                            lingered += len((await watched()).get("body", b""))
                 message = {"type": "http.response.body", "body": b""}
             await send(message)
 

@@ -27,6 +27,7 @@ from api.browser import can_open, open_page
 from api.commands.connection import ADDRESS_FILE
 from api.commands.refuse import Refused
 from api.page import is_built
+from api.protocol import Protocol
 from api.settings import Access, Settings
 from api.version import installed
 
@@ -140,6 +141,7 @@ def _answer(settings: Settings, listener: socket.socket, *, show: bool = False) 
 
     config = uvicorn.Config(
         app,
+        http=Protocol,
         log_level="warning",
         access_log=False,
         server_header=False,

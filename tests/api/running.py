@@ -18,6 +18,7 @@ import uvicorn
 from sqlalchemy import Engine
 
 from api.app import Service, create_app
+from api.protocol import Protocol
 from api.settings import Settings
 from db.lease import Lease
 from nas.steps import StepRecord
@@ -53,7 +54,9 @@ class Running:
 @contextmanager
 def running(settings: Settings) -> Iterator[Running]:
     app = create_app(settings)
-    config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="critical", timeout_graceful_shutdown=2)
+    config = uvicorn.Config(
+        app, http=Protocol, host="127.0.0.1", port=0, log_level="critical", timeout_graceful_shutdown=2
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

@@ -253,7 +253,7 @@ def test_an_unknown_search_is_not_found_everywhere(service: Running, rest: str) 
 
 def test_an_unknown_page_is_a_problem_too(service: Running) -> None:
     answer = service.http.get("/nothing")
-    assert (answer.status_code, answer.json()["detail"]) == (404, "no such page: /nothing")
+    assert (answer.status_code, answer.json()["detail"]) == (404, "no such page: '/nothing'")
     assert answer.json()["request_id"] == answer.headers["x-request-id"]
     assert service.http.put(ROOT, json={}).json()["code"] == "method-not-allowed"
 
