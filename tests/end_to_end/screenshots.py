@@ -11,7 +11,6 @@ import sys
 import tempfile
 import time
 from contextlib import nullcontext
-from email import message_from_string
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +23,13 @@ from tests.end_to_end.png import smaller
 from tests.end_to_end.service import ROOT, serving
 
 OUT = ROOT / "docs" / "images"
-TEXT = "email-sources"
-RUNNING_NAME = "the email package"
+QUICKSTART: dict[str, Any] = PRESETS["quickstart"]
+TEXT = "blockwright-nas"
+RUNNING_NAME = "our own sources"
 FAILED_NAME = "on eight accelerators"
-SEEN_AT = 0.8  # share of the search's weight updates at which the running one is looked at
+SEEN_AT_STEP = 1700  # of 2 x 1200: alpha has moved, and goes on moving
+SETTLE_MS = 1500  # curves and heat map draw themselves after their data
+MARGIN = 16  # pixels below the last thing shown
 PATIENCE_S = 1800
 
 
@@ -51,42 +53,53 @@ def main() -> int:
 
 
 def take(browser: Browser, http: httpx.Client, out: Path) -> None:
-    text = b"".join(
-        path.read_bytes() for path in sorted(Path(message_from_string.__code__.co_filename).parent.glob("*.py"))
-    )
+    text = b"".join(path.read_bytes() for path in sorted(ROOT.glob("nas/**/*.py")))
     http.post("/api/v1/datasets", params={"name": TEXT}, content=text, headers={"Content-Type": "text/plain"})
-    finished = newest(http, "succeeded") or wait(http, submit(http, PRESETS["quickstart"]))
-    failed = newest(http, "failed") or wait(
-        http, submit(http, {**PRESETS["quickstart"], "name": FAILED_NAME, "resources": {"cpus": 1, "gpus": 8}})
-    )
-    assert (finished["state"], failed["state"]) == ("succeeded", "failed"), (finished["reason"], failed["state"])
-    request = {**PRESETS["quickstart"], "name": RUNNING_NAME}
-    request |= {"space": {**request["space"], "n_slots": 8}, "task": {**request["task"], "dataset": TEXT}}
-    left = newest(http, "running") or newest(http, "queued")  # of a run of this that was interrupted
-    running = left["id"] if left else submit(http, request)
-    n_steps = request["trials"]["n_seeds"] * request["method"]["n_steps"]
-    wait(http, running, lambda search: search["progress"]["step"] >= SEEN_AT * n_steps)
+    finished = one(http, state="succeeded") or wait(http, submit(http, QUICKSTART))
+    assert finished["state"] == "succeeded", finished["reason"]
+    failing = {**QUICKSTART, "name": FAILED_NAME, "resources": {"cpus": 1, "gpus": 8}}
+    failed = one(http, state="failed") or wait(http, submit(http, failing))
+    assert failed["state"] == "failed", failed["state"]
+    running = unfinished(http)
+    wait(http, running, lambda search: search["state"] == "running" and search["progress"]["step"] >= SEEN_AT_STEP)
 
-    def shot(name: str, path: str, height: int = 860, scheme: str = "light", ready: str = "h1") -> None:
+    def shot(name: str, path: str, ready: str, down_to: str, scheme: str = "light", height: int = 1500) -> None:
+        """A picture of the page at `path` once `ready` is there, from its top to the end of `down_to`."""
         size = ViewportSize(width=DESKTOP["width"], height=height)
         url = str(http.base_url).rstrip("/")
         with watched(browser, url, viewport=size, color_scheme=scheme, reduced_motion="reduce") as tab:
             page = tab.open(path)
             expect(page.locator(ready).first).to_be_visible()
-            page.wait_for_timeout(1500)  # curves and the heat map draw themselves after their data
+            page.wait_for_timeout(SETTLE_MS)
+            box = page.locator(down_to).last.bounding_box()
+            assert box is not None
+            bottom = min(height, round(box["y"] + box["height"]) + MARGIN)
+            image = page.screenshot(clip={"x": 0, "y": 0, "width": size["width"], "height": bottom})
             file = out / f"{name}.png"
-            file.write_bytes(smaller(page.screenshot()))
-            print(f"{file.relative_to(ROOT) if file.is_relative_to(ROOT) else file}  {file.stat().st_size // 1000} kB")
+            file.write_bytes(smaller(image))
+            print(f"{file}  {file.stat().st_size // 1000} kB", flush=True)
 
-    shot("running", f"/searches/{running}", 900, ready="canvas")
-    shot("list", "/", 560, ready="table, [role=img]")
+    shot("running", f"/searches/{running}", "canvas", ".search-main")
+    shot("list", "/", "[role=img]", "main > *")
     http.post(f"/api/v1/searches/{running}/cancel")
-    shot("finished", f"/searches/{finished['id']}", 1320, ready="#result")
-    shot("finished-dark", f"/searches/{finished['id']}", 1320, scheme="dark", ready="#result")
-    shot("failed", f"/searches/{failed['id']}", 560, ready="[role=alert]")
-    shot("new", "/new", 1000, ready="textarea")
-    shot("texts", f"/datasets?show={TEXT}", 760, ready="pre")
+    shot("finished", f"/searches/{finished['id']}", "#result", "#result")
+    shot("finished-dark", f"/searches/{finished['id']}", "#result", "#result", scheme="dark")
+    shot("failed", f"/searches/{failed['id']}", "[role=alert]", ".search-head")
+    shot("new", "/new", "textarea", ".writing", height=1000)
+    shot("texts", f"/datasets?show={TEXT}", "pre", ".texts")
     wait(http, running)
+
+
+def unfinished(http: httpx.Client) -> str:
+    """The search to be seen while it runs, taken up where an earlier run of this has left it."""
+    left = one(http, name=RUNNING_NAME)
+    if left is None or left["state"] in ("succeeded", "failed"):
+        space, task = {**QUICKSTART["space"], "n_slots": 8}, {**QUICKSTART["task"], "dataset": TEXT}
+        return submit(http, {**QUICKSTART, "name": RUNNING_NAME, "space": space, "task": task})
+    if left["state"] == "cancelled":
+        http.post(f"/api/v1/searches/{left['id']}/resume").raise_for_status()
+    search_id: str = left["id"]
+    return search_id
 
 
 def submit(http: httpx.Client, request: dict[str, Any]) -> str:
@@ -96,10 +109,10 @@ def submit(http: httpx.Client, request: dict[str, Any]) -> str:
     return search_id
 
 
-def newest(http: httpx.Client, state: str) -> dict[str, Any] | None:
-    """The newest search in this state, if there is one."""
-    items: list[dict[str, Any]] = http.get("/api/v1/searches", params={"state": state, "limit": 1}).json()["items"]
-    return items[0] if items else None
+def one(http: httpx.Client, **wanted: str) -> dict[str, Any] | None:
+    """The newest search that is as wanted, if there is one."""
+    items: list[dict[str, Any]] = http.get("/api/v1/searches", params={"limit": 200}).json()["items"]
+    return next((each for each in items if wanted.items() <= each.items()), None)
 
 
 def wait(http: httpx.Client, search_id: str, until: Any = lambda search: False) -> dict[str, Any]:

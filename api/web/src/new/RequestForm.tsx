@@ -34,7 +34,7 @@ export function RequestForm({ datasets }: { datasets: Dataset[] }) {
       <Card title="Model">
         <div className="fields">
           <NumberField pointer="/space/n_slots" label="Slots" hint="one block each" />
-          <NumberField pointer="/space/d_model" label="Width" hint="of the residual stream" />
+          <NumberField pointer="/space/d_model" label="Width" hint="residual stream" />
           <NumberField pointer="/space/n_heads" label="Heads" hint={<HeadWidth />} />
           <Length />
         </div>
