@@ -37,3 +37,16 @@ def test_a_lock_is_one_process_s_until_it_ends_however_it_does(tmp_path: Path) -
         holder.kill()
     with lock(path):
         assert path.read_text() == str(os.getpid())
+
+
+def test_a_lock_can_be_shared_or_held_alone(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with (
+        lock(path, shared=True),
+        lock(path, shared=True),
+        pytest.raises(Locked, match=r"is locked by process \d+"),
+        lock(path),
+    ):
+        pass
+    with lock(path), pytest.raises(Locked), lock(path, shared=True):
+        pass
