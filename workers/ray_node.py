@@ -135,8 +135,7 @@ def running(
         reader.start()
         try:
             if not started.wait(START_TIMEOUT_S) or node.poll() is not None:
-                said = [line for line in lines if line.strip()]
-                raise ClusterError(f"the Ray node did not start: {said[-1] if said else 'it wrote nothing'}")
+                raise ClusterError(f"the Ray node did not start: {_reason(lines)}")
             yield node
         finally:
             stopping.set()
@@ -167,6 +166,13 @@ def run(settings: Settings, *, head: bool) -> int:
     with running(settings, head=head, on_end=ended.set):
         ended.wait()
     return 0 if asked.is_set() else 1
+
+
+def _reason(lines: list[str]) -> str:
+    """The line that says what went wrong: the last one of an exception, else the last one."""
+    said = [line for line in lines if line.strip()]
+    errors = [line for line in said if "Error: " in line]
+    return (errors or said or ["it wrote nothing"])[-1][:300]
 
 
 def _resolved(host: str) -> str:

@@ -111,10 +111,14 @@ def test_a_head_that_does_not_start_says_why_and_leaves_nothing(tmp_path: Path, 
 
 
 @pytest.mark.ray
-def test_a_node_that_ends_by_itself_is_told_and_leaves_nothing(token_file: Path) -> None:
+def test_another_token_is_refused_and_a_node_that_ends_by_itself_is_told(token_file: Path, tmp_path: Path) -> None:
     settings = Settings(ray_address=f"127.0.0.2:{free_port()}", ray_token_file=token_file, object_store_mb=80)
     ended = threading.Event()
     with ray_node.running(settings, head=True, cpus=1, on_end=ended.set) as node:
+        (tmp_path / "other").write_text("fedcba9876543210")
+        foreign = settings.model_copy(update={"ray_token_file": tmp_path / "other", "ray_node_host": "127.0.0.3"})
+        with pytest.raises(ClusterError, match="InvalidAuthToken"), ray_node.running(foreign, cpus=1):
+            pass
         temp_dir = Path(os.readlink(f"/proc/{node.pid}/cwd"))
         node.kill()
         assert ended.wait(60)
