@@ -73,10 +73,12 @@ class Heartbeat:
                 end_self("the search belongs to another runner now")
             except SQLAlchemyError as error:
                 _say(f"heartbeat: {error}")
+                # Only where it does not answer: a beat that comes late, on a machine with too much to do, is refused
+                # by the token if somebody else has the search by now, and is welcome if nobody has.
+                if time.monotonic() >= deadline:
+                    end_self("the database was out of reach until the end of the lease")
             if self._ended.wait(max(0.0, min(self._settings.heartbeat_s, deadline - time.monotonic()))):
                 return
-            if time.monotonic() >= deadline:
-                end_self("the database was out of reach until the end of the lease")
 
 
 def _say(line: str) -> None:

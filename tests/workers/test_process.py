@@ -89,6 +89,30 @@ def test_a_runner_whose_database_answers_with_errors_ends_itself_before_its_leas
     service.engine.dispose()
 
 
+def test_a_runner_that_was_held_up_for_longer_than_its_lease_goes_on_if_nobody_took_the_search(tmp_path: Path) -> None:
+    service = Service(tmp_path, None)
+    lease = claim(service).lease
+
+    def wait_for(is_kept: bool) -> None:
+        deadline = time.monotonic() + 60
+        while (service.running(lease.search_id).expires_in_s > 0) is not is_kept:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+    with transaction(service.engine) as connection:
+        queue.heartbeat(connection, lease, lease_s=-1)
+    heart = start(service, ["-c", HEART, lease.search_id, str(lease.token)], LEASE_S="3", HEARTBEAT_S="0.2")
+    wait_for(True)
+    heart.send_signal(signal.SIGSTOP)
+    wait_for(False)
+    heart.send_signal(signal.SIGCONT)
+    wait_for(True)
+    assert heart.poll() is None
+    heart.kill()
+    heart.communicate()
+    service.engine.dispose()
+
+
 def test_a_lease_that_a_heartbeat_cannot_keep_is_refused() -> None:
     with pytest.raises(ValidationError, match=r"lease_s 5 is too short for heartbeat_s 3; it must be more than 5"):
         Settings(lease_s=5)
