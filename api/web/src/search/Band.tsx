@@ -15,7 +15,8 @@ import { blend, token, useTheme } from "./theme";
 
 export const LEAD_HEIGHT = 40;
 const GAP = 6; // between the cells and the bars
-const NUMBERS_FIT = 46;
+/** Width of a column from which each cell shows its number. */
+export const NUMBERS_FIT = 46;
 const LETTERS_FIT = 10;
 
 /** Height of a candidate's row, pixels. */

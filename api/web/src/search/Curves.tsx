@@ -153,7 +153,7 @@ export function nameOf(found: Architecture | undefined, live: Live): string {
 }
 
 const CHOICES: Record<CurveChoice, { name: CurveName; words: string; title: string; unit: string; show: (value: number | null) => string }> = {
-  cost: { name: "expected_ms", words: "cost", title: "Expected latency", unit: "ms", show: milliseconds },
+  cost: { name: "expected_ms", words: "cost", title: "Expected cost", unit: "ms", show: milliseconds },
   tau: { name: "tau", words: "tau", title: "Temperature", unit: "", show: (value) => fixed(value, 2) },
   entropy: { name: "entropy", words: "entropy", title: "Entropy", unit: "nats a slot", show: (value) => fixed(value, 3) },
   speed: {

@@ -5,7 +5,7 @@ import { type CSSProperties, type KeyboardEvent, memo, type PointerEvent, useLay
 import type { Look } from "../blocks";
 import { fixed } from "../ui/format";
 import { BlankStrip, Strip } from "../ui/Strip";
-import { Band, bandHeight, LEAD_HEIGHT, rowHeight } from "./Band";
+import { Band, bandHeight, LEAD_HEIGHT, NUMBERS_FIT, rowHeight } from "./Band";
 import { columnWidth, GUTTER, isNumbered, numberEvery, slotAt } from "./model/columns";
 import type { Costs } from "./model/cost";
 import { milliseconds } from "./model/format";
@@ -44,6 +44,7 @@ interface Props {
 
 /** Of a leading strip: an undecided slot names no block, not even the first of a tie. */
 const OPEN = "";
+const AXIS = 28; // height of the axis and of a band's name, with the gap under it
 
 export const Picture = memo(function Picture({ labels, look, slots, bands, strips, costs, costOf, pinned, onPin, empty }: Props) {
   const scroll = useRef<HTMLDivElement>(null);
@@ -212,6 +213,7 @@ export const Picture = memo(function Picture({ labels, look, slots, bands, strip
           left={GUTTER + (active + 1) * column - (scroll.current?.scrollLeft ?? 0)}
           column={column}
           room={GUTTER + available}
+          top={AXIS + (seen.length > 1 ? AXIS : 0) + labels.length * rowHeight(labels.length)}
           bands={seen}
           labels={labels}
           look={look}
@@ -297,10 +299,12 @@ function said(slot: number, bands: readonly Seen[], labels: readonly string[]): 
 
 /** What the pointed column holds, in numbers. */
 function Readout({
-  slot, left, column, room, bands, labels, look,
+  slot, left, top, column, room, bands, labels, look,
 }: {
   slot: number;
   left: number;
+  /** Under the cells of the first band: there the numbers go that the cells do not show. */
+  top: number;
   column: number;
   room: number;
   bands: readonly Seen[];
@@ -309,21 +313,27 @@ function Readout({
 }) {
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(220);
-  useLayoutEffect(() => setWidth(box.current?.offsetWidth ?? 220), [bands.length]);
+  const short = column >= NUMBERS_FIT;
+  useLayoutEffect(() => setWidth(box.current?.offsetWidth ?? 220), [bands.length, short]);
   const at = left + 8 + width <= room ? left + 8 : left - column - 8 - width;
   return (
-    <div ref={box} className="readout" style={{ transform: `translateX(${Math.max(0, at)}px)` }} aria-hidden="true">
+    <div
+      ref={box}
+      className={short ? "readout readout-short" : "readout"}
+      style={{ transform: `translate(${Math.max(0, at)}px, ${short ? top : AXIS}px)` }}
+      aria-hidden="true"
+    >
       <table>
         <thead>
           <tr>
-            <th>slot {slot + 1}</th>
+            <th scope="col">slot {slot + 1}</th>
             {bands.map((each) => (
               <th key={each.seed}>seed {each.seed}</th>
             ))}
           </tr>
         </thead>
         <tbody>
-          {labels.map((label, index) => (
+          {(short ? [] : labels).map((label, index) => (
             <tr key={label}>
               <td>
                 <span className="readout-block">

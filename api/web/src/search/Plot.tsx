@@ -194,7 +194,7 @@ function yRange(props: Props, low: number | null, high: number | null): [number,
   let [bottom, top] = [low ?? 0, high ?? 1];
   const steps = props.data[0] ?? [];
   if (props.settle && steps.length > 12) {
-    const from = 0.06 * props.until;
+    const from = 0.12 * props.until;
     const settled = props.data.slice(1).flatMap((column) => column.filter((value, at) => value !== null && (steps[at] ?? 0) >= from)) as number[];
     if (settled.length > 4) {
       bottom = Math.min(...settled);

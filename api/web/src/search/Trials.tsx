@@ -122,7 +122,7 @@ function Log({ id }: { id: string }) {
     setProblem(null);
     try {
       const found = await sent(api.GET("/api/v1/searches/{search_id}/log", { params: { path: { search_id: id } }, parseAs: "text" }));
-      setText(String(found.data));
+      setText(String(found.data ?? "")); // an empty answer has no data
       requestAnimationFrame(() => box.current?.scrollTo(0, box.current.scrollHeight));
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
