@@ -26,13 +26,14 @@ class Service:
 
     data_dir: Path
     ray: Cluster | None  # None: the dispatcher starts one of its own
+    url: str = ""  # of a migrated database; none: SQLite in the data folder
     engine: Engine = field(init=False)
     dispatchers: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        url = Settings(data_dir=self.data_dir).database_url
-        migrate.upgrade(url)
-        self.engine = make_engine(url)
+        self.url = Settings(data_dir=self.data_dir, database_url=self.url).database_url
+        migrate.upgrade(self.url)
+        self.engine = make_engine(self.url)
 
     def dispatch(self) -> subprocess.Popen[bytes]:
         """Start a dispatcher."""
@@ -46,6 +47,7 @@ class Service:
                     **os.environ,
                     **joined,
                     "BLOCKWRIGHT_DATA_DIR": str(self.data_dir),
+                    "BLOCKWRIGHT_DATABASE_URL": self.url,
                     "BLOCKWRIGHT_CPUS": "2",
                     "BLOCKWRIGHT_GPUS": "2",
                     "PYTHONPATH": python_path(),

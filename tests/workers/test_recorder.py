@@ -14,6 +14,7 @@ from db.engine import reading, transaction
 from nas.errors import InvalidInput, SearchFailed
 from nas.steps import StepRecord
 from tests import tiny
+from tests.postgresql import Server
 from tests.workers.service import Service
 from workers.recorder import Recorder
 from workers.store import Planned, Report, Saved, StopRequested, TrialKey
@@ -52,9 +53,19 @@ class Claimed:
         return [event.type for event in self.service.events(self.claim.lease.search_id)]
 
 
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest) -> Iterator[str]:
+    if request.param == "sqlite":
+        yield ""
+        return
+    server: Server = request.getfixturevalue("postgresql")
+    with server.database() as found:
+        yield found
+
+
 @pytest.fixture
-def claimed(tmp_path: Path) -> Iterator[Claimed]:
-    service = Service(tmp_path, None)
+def claimed(tmp_path: Path, url: str) -> Iterator[Claimed]:
+    service = Service(tmp_path, None, url)
     service.submit(tiny.request())
     with transaction(service.engine) as connection:
         claim = queue.claim_next(connection, "test", free_cpus=1, free_gpus=0, lease_s=1000)
@@ -213,3 +224,14 @@ def test_a_table_is_found_by_its_key_and_by_its_id(claimed: Claimed) -> None:
     assert claimed.service.search(claimed.claim.lease.search_id).request["latency_table"] == table.id
     with pytest.raises(InvalidInput, match=r"unheard-of"):
         claimed.recorder.table_by_id("unheard-of")
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)  # an SQLite file has no server
+def test_reports_wait_for_a_server_that_is_restarted(claimed: Claimed, postgresql: Server) -> None:
+    claimed.report(0, saved=True)
+    claimed.recorder.flush()
+    postgresql.stop()
+    claimed.report(10, saved=True)
+    postgresql.start()
+    assert [record.step for record in claimed.recorder.records(KEY)] == [0, 10]
+    assert claimed.kinds().count("checkpoint") == 2
