@@ -24,6 +24,7 @@ KEPT = ("latency_tables", "blockwright_version")  # a measured table is an input
 # An interpreter takes memory in arenas of 1 MiB, and sqlite and the allocator of C keep some more of what was free
 # once: so a few steps of that size may come late. 30 rounds that lose 100 kB each would go beyond.
 TOLERANCE_MIB = 3.0
+BEING_PUT_AWAY = 3  # a socket or a thread of the round before, at the moment of counting; a leak would be 20 at least
 
 
 @dataclass(frozen=True)
@@ -119,4 +120,4 @@ def test_fifty_rounds_leave_nothing_and_nothing_grows(tmp_path: Path) -> None:
         for held in ("n_fds", "n_threads"):
             counts = [max(getattr(each, held) for each in part) for part in (sizes[:20], late)]
             print(f"{command}: at most {counts[0]} {held} in rounds 1-20, {counts[1]} in rounds 41-50", flush=True)
-            assert counts[1] <= counts[0], (command, held)
+            assert counts[1] < counts[0] + BEING_PUT_AWAY, (command, held)
