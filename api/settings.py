@@ -55,6 +55,8 @@ class Settings(Access):
         (), description="names by which clients may call, besides loopback's; separated by commas"
     )
     max_body_size: int = Field(2 * 1024 * 1024, ge=1024, description="bytes of a request body, but for uploaded texts")
+    # A trial holds its text whole: at most 2 bytes for each while it loads, then 1 (docs/limits.md); and each search
+    # keeps a copy on disk.
     max_dataset_bytes: int = Field(256 * 1024 * 1024, ge=1, description="bytes of an uploaded text")
     max_uploads: int = Field(4, ge=1, description="texts that are uploaded at once")
     upload_patience_s: float = Field(60, gt=0, description="seconds in which the next 256 KiB of a text must arrive")

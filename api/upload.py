@@ -13,7 +13,7 @@ import os
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from nas.text import MIN_BYTES, TextCheck, TooShort
 
 FOLDER = "datasets"
 _PART = ".part"
+_REMOVED = ".removed"
 _LEFT_OVER_S = 60.0  # a part is locked right after it is made; a younger one may be between the two
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -58,6 +59,7 @@ class Upload:
         self._max_bytes = max_bytes
         self._check = TextCheck()
         self._digest = hashlib.sha256()
+        self._placed: Path | None = None
         self._folder = data_dir / FOLDER
         self._part = self._folder / f".{uuid.uuid4().hex}{_PART}"
         with _room():
@@ -100,9 +102,17 @@ class Upload:
 
     def put_in_place(self, received: Received) -> None:
         """Rename the part to where the text belongs; the same bytes may be there already."""
+        target = self._folder / Path(received.path).name
         with _room():
-            os.replace(self._part, self._folder / Path(received.path).name)
+            known = target.exists()
+            os.replace(self._part, target)
+            self._placed = None if known else target
             sync_folder(self._folder)
+
+    def take_back(self) -> None:
+        """Remove the text that was put in place, unless the same bytes were there before."""
+        if self._placed is not None:
+            self._placed.unlink(missing_ok=True)
 
     def discard(self) -> None:
         """Remove the part, if it is still one."""
@@ -157,6 +167,27 @@ def remove_left_over_parts(data_dir: Path) -> None:
             os.close(file)
 
 
-def stored_texts(data_dir: Path) -> list[str]:
-    """Fingerprints of the texts whose files are there."""
-    return [path.stem for path in (data_dir / FOLDER).glob("*.txt")]
+def set_aside(data_dir: Path, fingerprint: str) -> None:
+    """First half of a removal, before its row goes for good: what a crash leaves can then be told from other files."""
+    with suppress(FileNotFoundError):
+        os.replace(data_dir / stored_at(fingerprint), _aside(data_dir, fingerprint))
+
+
+def bring_back(data_dir: Path, fingerprint: str) -> None:
+    """Undo `set_aside`."""
+    with suppress(FileNotFoundError):
+        os.replace(_aside(data_dir, fingerprint), data_dir / stored_at(fingerprint))
+
+
+def remove_aside(data_dir: Path, fingerprint: str) -> None:
+    """Second half of a removal."""
+    _aside(data_dir, fingerprint).unlink(missing_ok=True)
+
+
+def aside(data_dir: Path) -> list[str]:
+    """Fingerprints of the texts that are set aside."""
+    return [path.name.removeprefix(".").removesuffix(_REMOVED) for path in (data_dir / FOLDER).glob(f".*{_REMOVED}")]
+
+
+def _aside(data_dir: Path, fingerprint: str) -> Path:
+    return data_dir / FOLDER / f".{fingerprint}{_REMOVED}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +17,16 @@ from starlette.requests import ClientDisconnect
 from api import regular, schemas, views
 from api.deps import AppSettings, Database, DataDir, DatasetName, Uploads, tagged
 from api.errors import ApiError
-from api.upload import Received, Upload, remove_left_over_parts, stored_at, stored_texts, too_large
+from api.upload import (
+    Received,
+    Upload,
+    aside,
+    bring_back,
+    remove_aside,
+    remove_left_over_parts,
+    set_aside,
+    too_large,
+)
 from db import datasets
 from db.engine import reading, transaction
 from db.errors import NameTaken, NotFound
@@ -63,7 +72,7 @@ async def add_dataset(
             async for block in _blocks(request, settings.upload_patience_s):
                 await run_in_threadpool(upload.write, block)
             received = await run_in_threadpool(upload.finish)
-            added = await run_in_threadpool(_keep, engine, settings.data_dir, name, upload, received)
+            added = await run_in_threadpool(_keep, engine, name, upload, received)
         finally:
             upload.discard()
     answer = tagged(request, views.dataset(name, added.dataset, n_uses=0))
@@ -124,8 +133,8 @@ async def _blocks(request: Request, patience_s: float) -> AsyncIterator[bytes]:
         block.clear()
 
 
-def _keep(engine: Engine, data_dir: Path, name: str, upload: Upload, received: Received) -> datasets.Added:
-    """The row and the file, both or neither: a file without a row is removed, here or at the next start."""
+def _keep(engine: Engine, name: str, upload: Upload, received: Received) -> datasets.Added:
+    """The row and the file, both or neither. (Killed in between, a file stays that no name leads to.)"""
     try:
         with transaction(engine) as connection:
             return datasets.add(
@@ -137,7 +146,7 @@ def _keep(engine: Engine, data_dir: Path, name: str, upload: Upload, received: R
                 put_in_place=lambda: upload.put_in_place(received),
             )
     except (SQLAlchemyError, ApiError):
-        clean_up(engine, data_dir)
+        upload.take_back()
         raise
 
 
@@ -176,27 +185,35 @@ def remove_dataset(name: DatasetName, engine: Database, data_dir: DataDir) -> Re
     """Remove an uploaded text that no queued or running search names. Finished searches keep what they have read."""
     if name in catalog.DATASETS:
         raise ApiError(409, "built-in", f"dataset {name!r} is built in; it cannot be removed")
-    with transaction(engine) as connection:
-        removed = datasets.remove(connection, name)
-    _remove_unused(engine, data_dir, removed.fingerprint)
+    removed = None
+    try:
+        with transaction(engine) as connection:
+            removed = datasets.remove(connection, name)
+            if datasets.unused(connection, removed.fingerprint):
+                set_aside(data_dir, removed.fingerprint)
+    finally:
+        if removed is not None:
+            _settle(engine, data_dir, [removed.fingerprint])
     return Response(status_code=204)
 
 
 def clean_up(engine: Engine, data_dir: Path) -> None:
-    """Remove what a killed api has left: parts of uploads, and texts whose row was never written or is gone."""
+    """Finish what a killed api has left: parts of uploads, and removals that were on their way.
+
+    A text that no row names is none of these and stays: it may belong to another database.
+    """
     remove_left_over_parts(data_dir)
-    found = stored_texts(data_dir)
+    _settle(engine, data_dir, aside(data_dir))
+
+
+def _settle(engine: Engine, data_dir: Path, fingerprints: Sequence[str]) -> None:
+    """A text that was set aside goes if its row has gone, and comes back if it has not."""
     try:
-        with reading(engine) as connection:
-            known = {row.fingerprint for row in datasets.list(connection)} if found else set()
-        for fingerprint in found:
-            if fingerprint not in known:
-                _remove_unused(engine, data_dir, fingerprint)
-    except SQLAlchemyError as error:  # away or not migrated, as /readyz says; the next start does it
-        log.warning("texts without a row are kept for now: %s", str(error).splitlines()[0])
-
-
-def _remove_unused(engine: Engine, data_dir: Path, fingerprint: str) -> None:
-    with transaction(engine) as connection:
-        if datasets.unused(connection, fingerprint):
-            (data_dir / stored_at(fingerprint)).unlink(missing_ok=True)
+        for fingerprint in fingerprints:
+            with transaction(engine) as connection:
+                if datasets.unused(connection, fingerprint):
+                    remove_aside(data_dir, fingerprint)
+                else:
+                    bring_back(data_dir, fingerprint)
+    except SQLAlchemyError as error:  # out of reach or not migrated, as /readyz says; the next start does it
+        log.warning("removed texts are kept for now: %s", str(error).splitlines()[0])

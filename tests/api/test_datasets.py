@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import os
 import resource
+import signal
 import stat
 import subprocess
 import sys
@@ -310,27 +311,65 @@ def test_what_a_killed_api_has_left_goes_at_the_next_start(settings: Settings) -
     (left,) = folder.iterdir()
     mine = folder / ".mine.part"  # another api's, which is at it
     mine.touch()
-    (folder / f"{'0' * 64}.txt").write_bytes(TEXT)  # renamed, but its row was never written
+    strange = folder / f"{'0' * 64}.txt"  # no row names it: it may be another database's
+    strange.write_bytes(TEXT)
     for path in (left, mine):
         os.utime(path, (0, 0))
     with mine.open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         with running(settings) as service:
-            assert files(service) == [".mine.part"]
+            assert files(service) == [".mine.part", strange.name]
             young = folder / ".young.part"  # not locked yet
             young.touch()
     with running(settings) as service:
-        assert files(service) == [".young.part"]
+        assert files(service) == [".young.part", strange.name]
+
+
+def test_a_removal_that_was_cut_off_is_finished_or_undone_at_the_next_start(settings: Settings) -> None:
+    with running(settings) as service:
+        upload(service)
+    folder = settings.data_dir / "datasets"
+    (folder / f"{SHA256}.txt").rename(folder / f".{SHA256}.removed")  # killed before its row had gone for good
+    (folder / f".{'0' * 64}.removed").touch()  # killed after
+    with running(settings) as service:
+        assert files(service) == [f"{SHA256}.txt"]
+        assert service.http.get(f"{ROOT}/novels").json()["excerpt"] == TEXT.decode()[:1000]
 
 
 def test_a_start_on_a_database_without_tables_keeps_what_is_there(tmp_path: Path) -> None:
     (tmp_path / "datasets").mkdir()
-    (tmp_path / "datasets" / "text.txt").touch()
+    (tmp_path / "datasets" / ".text.removed").touch()
     with running(Settings(data_dir=tmp_path, port=0)) as service:
-        assert files(service) == ["text.txt"]
+        assert files(service) == [".text.removed"]
         answer = upload(service)
         assert (answer.status_code, answer.json()["code"]) == (503, "database-unavailable")
-        assert files(service) == ["text.txt"]
+        assert files(service) == [".text.removed"]
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["new", "known before"])
+def test_a_row_that_cannot_be_written_leaves_the_files_as_they_were(service: Running, known: bool) -> None:
+    """The database refuses it after the file is in place."""
+    if known:
+        upload(service, "before")
+    before = files(service)
+    with service.engine.begin() as connection:
+        connection.exec_driver_sql(
+            "CREATE TRIGGER no BEFORE INSERT ON datasets BEGIN SELECT RAISE(ABORT, 'refused'); END"
+        )
+    assert upload(service).status_code >= 500
+    assert files(service) == before
+    with service.engine.begin() as connection:
+        connection.exec_driver_sql("DROP TRIGGER no")
+    assert upload(service).status_code == 201
+
+
+def test_an_upload_that_an_api_cannot_wait_for_when_it_stops_leaves_nothing(settings: Settings) -> None:
+    folder = settings.data_dir / "datasets"
+    with api_process(settings.data_dir) as (pid, url), connected(url) as connection:
+        connection.sendall(head("POST", f"{ROOT}?name=x", Host="127.0.0.1", Content_Length="1000000") + TEXT)
+        wait_for(lambda: folder.exists() and list(folder.iterdir()), "the part is there")
+        os.kill(pid, signal.SIGTERM)
+        wait_for(lambda: not list(folder.iterdir()), "the part is put away")
 
 
 def test_links_are_not_followed(service: Running, submitted: dict[str, Any], tmp_path: Path) -> None:
