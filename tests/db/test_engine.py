@@ -61,7 +61,7 @@ def test_postgresql_runs_with_our_settings(url: str) -> None:
     engine.dispose()
     assert found == {
         "lock_timeout": "2s",
-        "idle_in_transaction_session_timeout": "10s",
+        "idle_in_transaction_session_timeout": "30s",
         "transaction_isolation": "read committed",
         "application_name": "mine",
     }
