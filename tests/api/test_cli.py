@@ -71,7 +71,8 @@ def test_help_names_every_command(run: Run) -> None:
     text = run("--help").out
     service = ["serve", "api", "dispatch", "migrate"]
     searches = ["submit", "watch", "list", "show", "cancel", "resume", "delete", "download", "search"]
-    for command in service + searches:
+    machine = ["ray-node", "health", "doctor", "rule", "rules"]
+    for command in service + searches + machine:
         assert f" {command} " in text
 
 
