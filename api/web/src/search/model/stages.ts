@@ -49,6 +49,8 @@ export function stepsOf(live: Pick<Live, "search" | "trials" | "architectures" |
           ? "ahead"
           : search.state === "running"
             ? "now"
-            : "stopped",
+            : search.state === "queued" // again, after a restart or a resume: it goes on there
+              ? "ahead"
+              : "stopped",
   }));
 }
