@@ -1,6 +1,6 @@
 /** Upload a text: drop or choose a file, name it, watch it go, stop it. */
 
-import { type DragEvent, type FormEvent, useEffect, useRef, useState } from "react";
+import { type FormEvent, useEffect, useRef, useState } from "react";
 
 import { Problem as Failure } from "../api/client";
 import type { Dataset } from "../api/types";
@@ -33,21 +33,40 @@ export function UploadCard({
   const leave = useRef<() => void>(() => undefined);
   useEffect(() => () => leave.current(), []); // an upload ends with its page
 
-  const take = (file: File | undefined) => {
-    if (!file || stage.is === "sending") return;
+  const take = (files: FileList | null | undefined) => {
+    const file = files?.[0];
+    if (!files || !file || stage.is === "sending") return;
     setName(
       suggested(
         file.name,
         texts.map((each) => each.name),
       ),
     );
-    setStage({ is: "chosen", file });
+    const note = files.length > 1 ? `the first of ${files.length} files; a text is one file` : undefined;
+    setStage({ is: "chosen", file, note });
   };
-  const drop = (event: DragEvent) => {
-    event.preventDefault();
-    setOver(false);
-    take(event.dataTransfer.files[0]);
-  };
+  // The whole window takes a file: beside the card, a browser would leave the page for it.
+  const newest = useRef(take);
+  newest.current = take;
+  useEffect(() => {
+    const drag = (event: DragEvent) => {
+      if (!event.dataTransfer?.types.includes("Files")) return;
+      event.preventDefault();
+      setOver(event.type === "dragover");
+      if (event.type === "drop") newest.current(event.dataTransfer.files);
+    };
+    const leave = (event: DragEvent) => {
+      if (event.relatedTarget === null) setOver(false);
+    };
+    window.addEventListener("dragover", drag);
+    window.addEventListener("drop", drag);
+    window.addEventListener("dragleave", leave);
+    return () => {
+      window.removeEventListener("dragover", drag);
+      window.removeEventListener("drop", drag);
+      window.removeEventListener("dragleave", leave);
+    };
+  }, []);
   const send = async (event: FormEvent) => {
     event.preventDefault();
     if (stage.is !== "chosen" || wrong !== null) return;
@@ -75,18 +94,7 @@ export function UploadCard({
   const builtIn = texts.filter((each) => each.built_in).map((each) => each.name);
   const wrong = wrongName(name, builtIn) ?? (file && wrongSize(file, limits));
   return (
-    <section
-      className={over ? "card upload upload-over" : "card upload"}
-      aria-label="upload a text"
-      onDragOver={(event) => {
-        event.preventDefault();
-        setOver(true);
-      }}
-      onDragLeave={(event) => {
-        if (!event.currentTarget.contains(event.relatedTarget as Node | null)) setOver(false);
-      }}
-      onDrop={drop}
-    >
+    <section className={over ? "card upload upload-over" : "card upload"} aria-label="upload a text">
       <input
         ref={input}
         type="file"
@@ -95,7 +103,7 @@ export function UploadCard({
         tabIndex={-1}
         aria-hidden="true"
         onChange={(event) => {
-          take(event.target.files?.[0]);
+          take(event.target.files);
           event.target.value = ""; // so that the same file, changed, can be chosen again
         }}
       />
