@@ -20,7 +20,8 @@ export const NUMBERS_FIT = 46;
 const LETTERS_FIT = 10;
 
 /** Height of a candidate's row, pixels. */
-export const rowHeight = (candidates: number) => (candidates <= 5 ? 30 : candidates <= 7 ? 26 : candidates <= 10 ? 22 : 17);
+export const rowHeight = (candidates: number) =>
+  candidates <= 5 ? 30 : candidates <= 7 ? 26 : candidates <= 10 ? 22 : 17;
 export const bandHeight = (candidates: number) => candidates * rowHeight(candidates) + GAP + LEAD_HEIGHT;
 
 /** Leads are drawn as multiples of what chance reaches, up to this many; so the line of chance is one line. */
@@ -120,7 +121,10 @@ function drawLead(
   const width = column - gap;
   const floor = top + LEAD_HEIGHT - 1;
   const high = (multiple: number) => (Math.min(LEAD_TOP, multiple) / LEAD_TOP) * (LEAD_HEIGHT - 3);
-  const bar = Math.max(state.gap > 0 ? 1 : 0, high(state.gap === 0 ? 0 : state.chance > 0 ? state.gap / state.chance : LEAD_TOP));
+  const bar = Math.max(
+    state.gap > 0 ? 1 : 0,
+    high(state.gap === 0 ? 0 : state.chance > 0 ? state.gap / state.chance : LEAD_TOP),
+  );
   context.fillStyle = token("--line");
   context.fillRect(left, floor, width, 1);
   if (state.undecided) {
@@ -167,5 +171,6 @@ function text(
   context.fillText(words, x, y);
 }
 
-const SANS = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", "Liberation Sans", sans-serif';
+const SANS =
+  'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", "Liberation Sans", sans-serif';
 const MONO = 'ui-monospace, "SFMono-Regular", Menlo, Consolas, "DejaVu Sans Mono", "Liberation Mono", monospace';

@@ -26,9 +26,27 @@ type LossProps = Props & { loss: LossChoice; onLoss: (loss: LossChoice) => void 
 type CurveProps = Props & { curve: CurveChoice; budgetMs: number | null; onCurve: (curve: CurveChoice) => void };
 
 const KINDS: { name: CurveName; words: string; dash: number[] | undefined; width: number; title: string }[] = [
-  { name: "val_loss_argmax", words: "leading path", dash: undefined, width: 2, title: "validation loss of the path of the largest probabilities" },
-  { name: "val_loss_soft", words: "mixture", dash: [6, 4], width: 1.5, title: "validation loss of the supernet mixed by its probabilities" },
-  { name: "train_loss", words: "training", dash: [2, 3], width: 1.5, title: "mean loss of the weight updates, on sampled paths" },
+  {
+    name: "val_loss_argmax",
+    words: "leading path",
+    dash: undefined,
+    width: 2,
+    title: "validation loss of the path of the largest probabilities",
+  },
+  {
+    name: "val_loss_soft",
+    words: "mixture",
+    dash: [6, 4],
+    width: 1.5,
+    title: "validation loss of the supernet mixed by its probabilities",
+  },
+  {
+    name: "train_loss",
+    words: "training",
+    dash: [2, 3],
+    width: 1.5,
+    title: "mean loss of the weight updates, on sampled paths",
+  },
 ];
 const RETRAIN_KINDS: typeof KINDS = [
   { name: "val_loss", words: "validation", dash: undefined, width: 2, title: "validation loss of the network" },
@@ -36,7 +54,16 @@ const RETRAIN_KINDS: typeof KINDS = [
 ];
 const nats = (value: number | null) => fixed(value, 3);
 
-export const LossCard = memo(function LossCard({ live, version, sample, until, loss, step, onLoss, onStep }: LossProps) {
+export const LossCard = memo(function LossCard({
+  live,
+  version,
+  sample,
+  until,
+  loss,
+  step,
+  onLoss,
+  onStep,
+}: LossProps) {
   const [hidden, setHidden] = useState<readonly CurveName[]>(["train_loss"]);
   const search = live.searchTrials(sample);
   const retrain = live.retrainTrials;
@@ -61,7 +88,12 @@ export const LossCard = memo(function LossCard({ live, version, sample, until, l
           onChange={onLoss}
           options={[
             { value: "search", words: "search" },
-            { value: "retrain", words: "retraining", disabled: retrain.length === 0, title: retrain.length ? "" : "comes after deriving" },
+            {
+              value: "retrain",
+              words: "retraining",
+              disabled: retrain.length === 0,
+              title: retrain.length ? "" : "comes after deriving",
+            },
           ]}
         />
       }
@@ -72,7 +104,9 @@ export const LossCard = memo(function LossCard({ live, version, sample, until, l
             <input
               type="checkbox"
               checked={!hidden.includes(name)}
-              onChange={() => setHidden(hidden.includes(name) ? hidden.filter((each) => each !== name) : [...hidden, name])}
+              onChange={() =>
+                setHidden(hidden.includes(name) ? hidden.filter((each) => each !== name) : [...hidden, name])
+              }
             />
             <svg width="22" height="8" aria-hidden="true">
               <line x1="0" y1="4" x2="22" y2="4" strokeDasharray={dash?.join(" ")} />
@@ -96,7 +130,11 @@ export const LossCard = memo(function LossCard({ live, version, sample, until, l
   );
 });
 
-function ofSearch(live: Live, trials: readonly Trial[], kinds: typeof KINDS): { lines: Line[]; data: (number | null)[][] } {
+function ofSearch(
+  live: Live,
+  trials: readonly Trial[],
+  kinds: typeof KINDS,
+): { lines: Line[]; data: (number | null)[][] } {
   const curves = trials.map((trial) => live.curveOf(trial.id));
   const main = kinds.find((kind) => curves.some((curve) => curve.has(kind.name))) ?? kinds[0];
   const all = kinds.flatMap((kind) => trials.map((trial, index) => ({ kind, trial, index, curve: curves[index] })));
@@ -108,12 +146,18 @@ function ofSearch(live: Live, trials: readonly Trial[], kinds: typeof KINDS): { 
       dash: kind.dash ?? seedDash(index),
       silent: kind !== main,
     })),
-    data: aligned(all.map(({ kind, curve }) => ({ steps: curve?.steps ?? [], values: curve?.values[kind.name] ?? [] }))),
+    data: aligned(
+      all.map(({ kind, curve }) => ({ steps: curve?.steps ?? [], values: curve?.values[kind.name] ?? [] })),
+    ),
   };
 }
 
 /** Of retrainings the colour is the architecture's, solid the result, dashed the parent; seeds lie beside each other. */
-function ofRetrainings(live: Live, trials: readonly Trial[], kinds: typeof KINDS): { lines: Line[]; data: (number | null)[][] } {
+function ofRetrainings(
+  live: Live,
+  trials: readonly Trial[],
+  kinds: typeof KINDS,
+): { lines: Line[]; data: (number | null)[][] } {
   const byId = new Map(live.architectures.map((each) => [each.id, each]));
   const ids = [...new Set(trials.map((trial) => trial.architecture))];
   const all = kinds.flatMap((kind, place) => trials.map((trial) => ({ kind, trial, first: place === 0 })));
@@ -152,10 +196,19 @@ export function nameOf(found: Architecture | undefined, live: Live): string {
   return seed === undefined ? found.role : `derived ${seed}`;
 }
 
-const CHOICES: Record<CurveChoice, { name: CurveName; words: string; title: string; unit: string; show: (value: number | null) => string }> = {
+const CHOICES: Record<
+  CurveChoice,
+  { name: CurveName; words: string; title: string; unit: string; show: (value: number | null) => string }
+> = {
   cost: { name: "expected_ms", words: "cost", title: "Expected cost", unit: "ms", show: milliseconds },
   tau: { name: "tau", words: "tau", title: "Temperature", unit: "", show: (value) => fixed(value, 2) },
-  entropy: { name: "entropy", words: "entropy", title: "Entropy", unit: "nats a slot", show: (value) => fixed(value, 3) },
+  entropy: {
+    name: "entropy",
+    words: "entropy",
+    title: "Entropy",
+    unit: "nats a slot",
+    show: (value) => fixed(value, 3),
+  },
   speed: {
     name: "tokens_per_s",
     words: "speed",
@@ -165,12 +218,26 @@ const CHOICES: Record<CurveChoice, { name: CurveName; words: string; title: stri
   },
 };
 
-export const CurveCard = memo(function CurveCard({ live, version, sample, until, budgetMs, curve, step, onCurve, onStep }: CurveProps) {
+export const CurveCard = memo(function CurveCard({
+  live,
+  version,
+  sample,
+  until,
+  budgetMs,
+  curve,
+  step,
+  onCurve,
+  onStep,
+}: CurveProps) {
   const chosen = CHOICES[curve];
   const trials = live.searchTrials(sample);
   const { lines, data } = useMemo(
     () => ({
-      lines: trials.map((trial, index) => ({ label: `seed ${trial.seed}`, colour: seedColour(index), dash: seedDash(index) })),
+      lines: trials.map((trial, index) => ({
+        label: `seed ${trial.seed}`,
+        colour: seedColour(index),
+        dash: seedDash(index),
+      })),
       data: aligned(
         trials.map((trial) => {
           const found = live.curveOf(trial.id);
@@ -197,7 +264,11 @@ export const CurveCard = memo(function CurveCard({ live, version, sample, until,
           label="curve"
           value={curve}
           onChange={onCurve}
-          options={(Object.keys(CHOICES) as CurveChoice[]).map((value) => ({ value, words: CHOICES[value].words, title: CHOICES[value].title }))}
+          options={(Object.keys(CHOICES) as CurveChoice[]).map((value) => ({
+            value,
+            words: CHOICES[value].words,
+            title: CHOICES[value].title,
+          }))}
         />
       }
     >

@@ -65,7 +65,12 @@ export function Head({ live, version, put }: { live: Live; version: number; put:
             </Button>
           )}
           {(search.state === "failed" || search.state === "cancelled") && (
-            <Button kind="primary" onClick={() => void resume()} disabled={busy} title="go on from the last checkpoints">
+            <Button
+              kind="primary"
+              onClick={() => void resume()}
+              disabled={busy}
+              title="go on from the last checkpoints"
+            >
               Resume
             </Button>
           )}
@@ -93,8 +98,8 @@ export function Head({ live, version, put }: { live: Live; version: number; put:
           <strong>Failed while {stepsOf(live).find((each) => each.state === "stopped")?.name ?? "running"}</strong>
           <p>{search.reason ?? "no reason was kept"}</p>
           <p className="quiet">
-            Resume goes on from the last checkpoints; Duplicate opens the request with everything filled in. The runner's log is
-            under <a href="#trials">Trials</a>.
+            Resume goes on from the last checkpoints; Duplicate opens the request with everything filled in. The
+            runner's log is under <a href="#trials">Trials</a>.
           </p>
         </div>
       )}
@@ -141,9 +146,16 @@ function Facts({ search }: { search: Search }) {
   const request = search.request as unknown as SearchRequest;
   const { space, task, trials, budget } = request;
   const latency = budget.latency;
-  const bound = latency?.ms != null ? `at most ${latency.ms} ms` : latency?.ratio_to_parent != null ? `at most ${latency.ratio_to_parent} of the parent's latency` : "no latency bound";
+  const bound =
+    latency?.ms != null
+      ? `at most ${latency.ms} ms`
+      : latency?.ratio_to_parent != null
+        ? `at most ${latency.ratio_to_parent} of the parent's latency`
+        : "no latency bound";
   const parts: ReactNode[] = [
-    <>text <b>{task.dataset}</b></>,
+    <>
+      text <b>{task.dataset}</b>
+    </>,
     `${counted(space.n_slots, "slot")}, ${counted(space.candidates.length, "candidate")}, width ${count(space.d_model)}`,
     `${count(task.train_length)} tokens`,
     `${counted(trials.n_seeds, "seed")}${trials.n_samples > 1 ? `, ${counted(trials.n_samples, "sample")}` : ""}`,
@@ -221,7 +233,9 @@ function Waiting({ search }: { search: Search }) {
     { every: 3000 },
   );
   const { resources } = search.request as unknown as SearchRequest;
-  const needs = [counted(resources.cpus, "CPU"), ...(resources.gpus ? [counted(resources.gpus, "GPU")] : [])].join(" and ");
+  const needs = [counted(resources.cpus, "CPU"), ...(resources.gpus ? [counted(resources.gpus, "GPU")] : [])].join(
+    " and ",
+  );
   const others = running.data?.items ?? [];
   return (
     <p className="progress-line waiting">
@@ -238,8 +252,8 @@ function Waiting({ search }: { search: Search }) {
         </>
       ) : (
         <>
-          Waits for a dispatcher to take it, which needs {needs} for a trial. Nothing else runs: should it still be here in a
-          minute, see that <code>blockwright serve</code> or <code>blockwright dispatch</code> is running.
+          Waits for a dispatcher to take it, which needs {needs} for a trial. Nothing else runs: should it still be here
+          in a minute, see that <code>blockwright serve</code> or <code>blockwright dispatch</code> is running.
         </>
       )}
     </p>

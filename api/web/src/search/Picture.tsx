@@ -1,6 +1,15 @@
 /** Everything of a search that has a slot, on one shared axis: slot i stands in the same column of every row. */
 
-import { type CSSProperties, type KeyboardEvent, memo, type PointerEvent, useLayoutEffect, useMemo, useRef, useState } from "react";
+import {
+  type CSSProperties,
+  type KeyboardEvent,
+  memo,
+  type PointerEvent,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+  useState,
+} from "react";
 
 import type { Look } from "../blocks";
 import { fixed } from "../ui/format";
@@ -46,7 +55,18 @@ interface Props {
 const OPEN = "";
 const AXIS = 28; // height of the axis and of a band's name, with the gap under it
 
-export const Picture = memo(function Picture({ labels, look, slots, bands, strips, costs, costOf, pinned, onPin, empty }: Props) {
+export const Picture = memo(function Picture({
+  labels,
+  look,
+  slots,
+  bands,
+  strips,
+  costs,
+  costOf,
+  pinned,
+  onPin,
+  empty,
+}: Props) {
   const scroll = useRef<HTMLDivElement>(null);
   const grid = useRef<HTMLDivElement>(null);
   const [available, setAvailable] = useState(560);
@@ -145,7 +165,11 @@ export const Picture = memo(function Picture({ labels, look, slots, bands, strip
             >
               {Array.from({ length: slots }, (_, slot) =>
                 isNumbered(slot, every) ? (
-                  <span key={slot} style={{ left: slot * column, width: column }} data-on={slot === active || slot === pinned}>
+                  <span
+                    key={slot}
+                    style={{ left: slot * column, width: column }}
+                    data-on={slot === active || slot === pinned}
+                  >
                     {slot + 1}
                   </span>
                 ) : null,
@@ -168,7 +192,11 @@ export const Picture = memo(function Picture({ labels, look, slots, bands, strip
                       <span>{label}</span>
                     </div>
                   ))}
-                  <div className="gutter-lead" style={{ height: LEAD_HEIGHT }} title="How far the leader of each slot is ahead: gap of log-probabilities, in multiples of the gap that chance alone reaches. Above the line a slot is decided.">
+                  <div
+                    className="gutter-lead"
+                    style={{ height: LEAD_HEIGHT }}
+                    title="How far the leader of each slot is ahead: gap of log-probabilities, in multiples of the gap that chance alone reaches. Above the line a slot is decided."
+                  >
                     <span>lead</span>
                     <small>line: by chance</small>
                   </div>
@@ -194,7 +222,9 @@ export const Picture = memo(function Picture({ labels, look, slots, bands, strip
                 name="leading"
                 slots={slots}
                 title={`leading blocks of seed ${seed}`}
-                labels={states.length ? states.map((each) => (each.undecided ? OPEN : (labels[each.leader] ?? OPEN))) : null}
+                labels={
+                  states.length ? states.map((each) => (each.undecided ? OPEN : (labels[each.leader] ?? OPEN))) : null
+                }
                 undecided={states.flatMap((each, slot) => (each.undecided ? [slot] : []))}
                 look={look}
               />
@@ -204,7 +234,14 @@ export const Picture = memo(function Picture({ labels, look, slots, bands, strip
           {strips.map(({ key, ...row }) => (
             <SlotRow key={key} {...row} slots={slots} look={look} />
           ))}
-          <CostRow costs={costs} labels={labels} look={look} column={column} of={costOf} band={bands[0]?.frame ?? null} />
+          <CostRow
+            costs={costs}
+            labels={labels}
+            look={look}
+            column={column}
+            of={costOf}
+            band={bands[0]?.frame ?? null}
+          />
         </div>
       </div>
       {active !== null && seen.some((each) => each.frame) && (
@@ -224,18 +261,30 @@ export const Picture = memo(function Picture({ labels, look, slots, bands, strip
 });
 
 function Column({ slot, column, kind }: { slot: number; column: number; kind: "hovered" | "pinned" }) {
-  return <div className={`column column-${kind}`} style={{ transform: `translateX(${slot * column}px)`, width: column }} />;
+  return (
+    <div className={`column column-${kind}`} style={{ transform: `translateX(${slot * column}px)`, width: column }} />
+  );
 }
 
 const SlotRow = memo(function SlotRow({
-  name, title, labels, undecided, look, strong = false, slots,
+  name,
+  title,
+  labels,
+  undecided,
+  look,
+  strong = false,
+  slots,
 }: Omit<StripRow, "key"> & { slots: number; look: (label: string) => Look }) {
   return (
     <div className="picture-row slot-row">
       <div className={`gutter ${strong ? "gutter-strong" : ""}`} title={title}>
         {name}
       </div>
-      {labels ? <Strip labels={labels} undecided={undecided} look={look} fill title={title} /> : <BlankStrip n={slots} fill />}
+      {labels ? (
+        <Strip labels={labels} undecided={undecided} look={look} fill title={title} />
+      ) : (
+        <BlankStrip n={slots} fill />
+      )}
     </div>
   );
 }, sameRow);
@@ -244,13 +293,31 @@ const SlotRow = memo(function SlotRow({
 function sameRow(one: Parameters<typeof rowKey>[0], other: Parameters<typeof rowKey>[0]): boolean {
   return one.look === other.look && rowKey(one) === rowKey(other);
 }
-const rowKey = (row: { name: string; title: string; labels: readonly string[] | null; undecided: readonly number[]; strong?: boolean; look: unknown }) =>
-  `${row.name}|${row.title}|${row.labels?.join()}|${row.undecided.join()}|${row.strong}`;
+const rowKey = (row: {
+  name: string;
+  title: string;
+  labels: readonly string[] | null;
+  undecided: readonly number[];
+  strong?: boolean;
+  look: unknown;
+}) => `${row.name}|${row.title}|${row.labels?.join()}|${row.undecided.join()}|${row.strong}`;
 
 /** Milliseconds of each slot by the latency table: of an architecture, or as expected under the probabilities. */
 function CostRow({
-  costs, labels, look, column, of, band,
-}: { costs: Costs | null; labels: readonly string[]; look: (label: string) => Look; column: number; of: StripRow | null; band: Frame | null }) {
+  costs,
+  labels,
+  look,
+  column,
+  of,
+  band,
+}: {
+  costs: Costs | null;
+  labels: readonly string[];
+  look: (label: string) => Look;
+  column: number;
+  of: StripRow | null;
+  band: Frame | null;
+}) {
   const msOf = (label: string | undefined) => costs?.slotMs[label ?? ""] ?? 0;
   const top = Math.max(...labels.map(msOf), 1e-9);
   const bars = !costs
@@ -268,7 +335,11 @@ function CostRow({
         <span>{of ? "cost" : "expected cost"}</span>
         <small>{costs ? `to ${milliseconds(top)}` : "not measured yet"}</small>
       </div>
-      <div className="cost-bars" role="img" aria-label={`${what}: ${bars.map((bar) => milliseconds(bar.ms)).join(", ")}`}>
+      <div
+        className="cost-bars"
+        role="img"
+        aria-label={`${what}: ${bars.map((bar) => milliseconds(bar.ms)).join(", ")}`}
+      >
         {bars.map((bar, slot) => (
           <div
             key={slot}
@@ -299,7 +370,14 @@ function said(slot: number, bands: readonly Seen[], labels: readonly string[]): 
 
 /** What the pointed column holds, in numbers. */
 function Readout({
-  slot, left, top, column, room, bands, labels, look,
+  slot,
+  left,
+  top,
+  column,
+  room,
+  bands,
+  labels,
+  look,
 }: {
   slot: number;
   left: number;
@@ -366,7 +444,9 @@ function Readout({
           <tr>
             <td />
             {bands.map((each) => (
-              <td key={each.seed}>{each.states[slot] ? (each.states[slot].undecided ? "undecided" : "decided") : "–"}</td>
+              <td key={each.seed}>
+                {each.states[slot] ? (each.states[slot].undecided ? "undecided" : "decided") : "–"}
+              </td>
             ))}
           </tr>
         </tbody>
@@ -376,4 +456,3 @@ function Readout({
 }
 
 const lead = (state: SlotState | undefined) => (state ? (Number.isFinite(state.gap) ? fixed(state.gap, 2) : "∞") : "–");
-

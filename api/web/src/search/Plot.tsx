@@ -61,7 +61,11 @@ export const Plot = memo(function Plot(props: Props) {
   useLayoutEffect(() => {
     const element = frame.current;
     if (!element) return;
-    const made = new uPlot(options(latest, element.clientWidth, height, setAt), latest.current.data as uPlot.AlignedData, element);
+    const made = new uPlot(
+      options(latest, element.clientWidth, height, setAt),
+      latest.current.data as uPlot.AlignedData,
+      element,
+    );
     plot.current = made;
     const observer = new ResizeObserver(() => {
       if (element.clientWidth > 0 && element.clientWidth !== made.width) {
@@ -85,7 +89,12 @@ export const Plot = memo(function Plot(props: Props) {
 
   const none = data.slice(1).every((column) => column.every((value) => value === null));
   const steps = (data[0] ?? []) as readonly number[];
-  const place = at !== null && at < steps.length ? at : step === null || steps.length === 0 ? null : Math.max(0, placeOfStep(steps, step + 1) - 1);
+  const place =
+    at !== null && at < steps.length
+      ? at
+      : step === null || steps.length === 0
+        ? null
+        : Math.max(0, placeOfStep(steps, step + 1) - 1);
   return (
     <figure className="plot" aria-label={title}>
       <figcaption>
@@ -97,7 +106,7 @@ export const Plot = memo(function Plot(props: Props) {
             <span key={index} className="plot-key">
               <i
                 style={{ "--key": line.colour.startsWith("--") ? `var(${line.colour})` : line.colour } as CSSProperties}
-                data-dash={line.dash ? (line.dash[0] ?? 0) > 3 ? "long" : "short" : undefined}
+                data-dash={line.dash ? ((line.dash[0] ?? 0) > 3 ? "long" : "short") : undefined}
               />
               {line.letter && <b aria-hidden="true">{line.letter}</b>}
               {line.label} <output>{show(value)}</output>
@@ -173,7 +182,9 @@ function options(
         width: line.width ?? 1.75,
         ...(line.dash ? { dash: line.dash } : {}),
         spanGaps: true,
-        points: { show: (self: uPlot, index: number) => (self.data[index] ?? []).filter((value) => value != null).length === 1 },
+        points: {
+          show: (self: uPlot, index: number) => (self.data[index] ?? []).filter((value) => value != null).length === 1,
+        },
       })),
     ],
     hooks: {
@@ -184,7 +195,9 @@ function options(
           if (step != null) drawStep(self, step);
         },
       ],
-      setCursor: [(self) => setAt(self.cursor.left != null && self.cursor.left >= 0 ? (self.cursor.idx ?? null) : null)],
+      setCursor: [
+        (self) => setAt(self.cursor.left != null && self.cursor.left >= 0 ? (self.cursor.idx ?? null) : null),
+      ],
     },
   };
 }
@@ -195,7 +208,9 @@ function yRange(props: Props, low: number | null, high: number | null): [number,
   const steps = props.data[0] ?? [];
   if (props.settle && steps.length > 12) {
     const from = 0.12 * props.until;
-    const settled = props.data.slice(1).flatMap((column) => column.filter((value, at) => value !== null && (steps[at] ?? 0) >= from)) as number[];
+    const settled = props.data
+      .slice(1)
+      .flatMap((column) => column.filter((value, at) => value !== null && (steps[at] ?? 0) >= from)) as number[];
     if (settled.length > 4) {
       bottom = Math.min(...settled);
       top = Math.max(...settled);

@@ -23,9 +23,7 @@ export const Result = memo(function Result({ result, look }: { result: Found; lo
           {open.length > 0 && (
             <>
               {" "}
-              <span className="quiet">
-                {slotList(open)} undecided: the cheapest of the tied blocks was taken
-              </span>
+              <span className="quiet">{slotList(open)} undecided: the cheapest of the tied blocks was taken</span>
             </>
           )}
         </span>
@@ -47,17 +45,28 @@ export const Result = memo(function Result({ result, look }: { result: Found; lo
               {quality && (
                 <tr>
                   <td>
-                    in quality <span className="quieter">{counted(quality.n_windows, "window")}, {counted(quality.n_seeds, "seed")}</span>
+                    in quality{" "}
+                    <span className="quieter">
+                      {counted(quality.n_windows, "window")}, {counted(quality.n_seeds, "seed")}
+                    </span>
                   </td>
                   <td className="figure" data-says="the derived model has">
                     <b>{fixed(quality.derived_bits_per_byte, 3)}</b> bits per byte
                   </td>
-                  <td className="figure" data-says="where the parent has">{fixed(quality.parent_bits_per_byte, 3)} bits per byte</td>
+                  <td className="figure" data-says="where the parent has">
+                    {fixed(quality.parent_bits_per_byte, 3)} bits per byte
+                  </td>
                   <td data-says="which is">
                     <b>{signed(quality.difference, 3)}</b> bits per byte
                   </td>
                   <td data-says="95% interval">
-                    <Interval at={quality.difference} low={quality.low} high={quality.high} reference={0} words={`${signed(quality.low, 3)} to ${signed(quality.high, 3)}`} />
+                    <Interval
+                      at={quality.difference}
+                      low={quality.low}
+                      high={quality.high}
+                      reference={0}
+                      words={`${signed(quality.low, 3)} to ${signed(quality.high, 3)}`}
+                    />
                   </td>
                   <td data-says="so it is">
                     <Verdict word={quality.verdict} />
@@ -68,17 +77,28 @@ export const Result = memo(function Result({ result, look }: { result: Found; lo
                 <tr>
                   <td>
                     in latency{" "}
-                    <span className="quieter">{serveWords(result)}; repeats to ±{fixed(latency.repeatability, 3)}</span>
+                    <span className="quieter">
+                      {serveWords(result)}; repeats to ±{fixed(latency.repeatability, 3)}
+                    </span>
                   </td>
                   <td className="figure" data-says="the derived model has">
                     <b>{milliseconds(latency.derived_ms)}</b>
                   </td>
-                  <td className="figure" data-says="where the parent has">{milliseconds(latency.parent_ms)}</td>
+                  <td className="figure" data-says="where the parent has">
+                    {milliseconds(latency.parent_ms)}
+                  </td>
                   <td data-says="which is">
                     <b>{fixed(latency.ratio, 3)}</b> of the parent's
                   </td>
                   <td data-says="95% interval">
-                    <Interval at={latency.ratio} low={latency.low} high={latency.high} reference={1} repeatability={latency.repeatability} words={`${fixed(latency.low, 3)} to ${fixed(latency.high, 3)}`} />
+                    <Interval
+                      at={latency.ratio}
+                      low={latency.low}
+                      high={latency.high}
+                      reference={1}
+                      repeatability={latency.repeatability}
+                      words={`${fixed(latency.low, 3)} to ${fixed(latency.high, 3)}`}
+                    />
                   </td>
                   <td data-says="so it is">
                     <Verdict word={latencyWord(latency)} />
@@ -93,8 +113,8 @@ export const Result = memo(function Result({ result, look }: { result: Found; lo
       )}
       {quality && quality.n_seeds < 5 && (
         <p className="quieter">
-          {counted(quality.n_seeds, "seed")} are few: read the intervals as a lower bound of the doubt. One text, one training budget, one
-          machine{deviceWords(result)}.
+          {counted(quality.n_seeds, "seed")} are few: read the intervals as a lower bound of the doubt. One text, one
+          training budget, one machine{deviceWords(result)}.
         </p>
       )}
     </Card>
@@ -125,13 +145,35 @@ const HEIGHT = 20;
 const LABEL = 12;
 
 /** The interval, its middle and the reference: which side it lies on is the verdict. */
-function Interval({ at, low, high, reference, repeatability = 0, words }: { at: number; low: number; high: number; reference: number; repeatability?: number; words: string }) {
+function Interval({
+  at,
+  low,
+  high,
+  reference,
+  repeatability = 0,
+  words,
+}: {
+  at: number;
+  low: number;
+  high: number;
+  reference: number;
+  repeatability?: number;
+  words: string;
+}) {
   const [from, to] = spanOf([low, high, at, reference - repeatability, reference + repeatability]);
   const x = (value: number) => ((value - from) / (to - from)) * WIDTH;
   return (
     <span className="interval">
       <svg width={WIDTH} height={HEIGHT + LABEL} role="img" aria-label={`${words}; ${reference} is as the parent`}>
-        {repeatability > 0 && <rect className="interval-repeat" x={x(reference - repeatability)} width={x(reference + repeatability) - x(reference - repeatability)} y="2" height={HEIGHT - 4} />}
+        {repeatability > 0 && (
+          <rect
+            className="interval-repeat"
+            x={x(reference - repeatability)}
+            width={x(reference + repeatability) - x(reference - repeatability)}
+            y="2"
+            height={HEIGHT - 4}
+          />
+        )}
         <line className="interval-reference" x1={x(reference)} x2={x(reference)} y1="1" y2={HEIGHT - 1} />
         <line className="interval-whole" x1={x(low)} x2={x(high)} y1={HEIGHT / 2} y2={HEIGHT / 2} />
         <line className="interval-whole" x1={x(low)} x2={x(low)} y1={HEIGHT / 2 - 4} y2={HEIGHT / 2 + 4} />

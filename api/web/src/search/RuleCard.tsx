@@ -28,7 +28,15 @@ interface Carried {
   statement: string;
 }
 
-export const RuleCard = memo(function RuleCard({ rule, seeds, look }: { rule: Rule; seeds: readonly number[]; look: (label: string) => Look }) {
+export const RuleCard = memo(function RuleCard({
+  rule,
+  seeds,
+  look,
+}: {
+  rule: Rule;
+  seeds: readonly number[];
+  look: (label: string) => Look;
+}) {
   const evidence = rule.evidence as unknown as Evidence;
   const [depth, setDepth] = useState(() => String(Math.min(512, Math.max(evidence.n_slots * 2, 12))));
   const [carried, setCarried] = useState<Carried | null>(null);
@@ -56,7 +64,11 @@ export const RuleCard = memo(function RuleCard({ rule, seeds, look }: { rule: Ru
       title="Rule"
       className="rule-card"
       aside={
-        <span className="verdict" data-word="cannot tell" title="retraining against baselines of equal cost over many seeds could confirm it">
+        <span
+          className="verdict"
+          data-word="cannot tell"
+          title="retraining against baselines of equal cost over many seeds could confirm it"
+        >
           {rule.verdict}
         </span>
       }
@@ -67,7 +79,8 @@ export const RuleCard = memo(function RuleCard({ rule, seeds, look }: { rule: Ru
           <div key={index}>
             <dt>seed {seeds[index] ?? index}</dt>
             <dd>
-              {slots.length ? `attention in ${slotList(slots)}` : "no attention"}, {counted(evidence.blocks[index] ?? 0, "block")}
+              {slots.length ? `attention in ${slotList(slots)}` : "no attention"},{" "}
+              {counted(evidence.blocks[index] ?? 0, "block")}
             </dd>
           </div>
         ))}
@@ -79,8 +92,8 @@ export const RuleCard = memo(function RuleCard({ rule, seeds, look }: { rule: Ru
         )}
       </dl>
       <p className="quieter">
-        {counted(evidence.n_searches, "search", "searches")} and {counted(evidence.n_seeds, "seed")} describe what was found here; they do
-        not confirm a rule.
+        {counted(evidence.n_searches, "search", "searches")} and {counted(evidence.n_seeds, "seed")} describe what was
+        found here; they do not confirm a rule.
       </p>
       <form
         className="row rule-apply"
@@ -91,7 +104,16 @@ export const RuleCard = memo(function RuleCard({ rule, seeds, look }: { rule: Ru
       >
         <label>
           The same at{" "}
-          <input className="input" type="number" min={1} max={512} value={depth} onChange={(event) => setDepth(event.target.value)} required /> slots
+          <input
+            className="input"
+            type="number"
+            min={1}
+            max={512}
+            value={depth}
+            onChange={(event) => setDepth(event.target.value)}
+            required
+          />{" "}
+          slots
         </label>
         <Button type="submit">Lay out</Button>
       </form>

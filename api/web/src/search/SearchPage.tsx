@@ -110,7 +110,10 @@ function Loaded({ followed, live, catalog }: { followed: Followed; live: Live; c
     [parent?.id, family, slots],
   );
   const parentMs = parent?.predicted_ms ?? (costs && parentLabels ? predictMs(costs, parentLabels) : null);
-  const strips = useMemo(() => stripsOf(live, shownSeeds, shown, parentLabels), [live, live.architectures, ids, parentLabels]);
+  const strips = useMemo(
+    () => stripsOf(live, shownSeeds, shown, parentLabels),
+    [live, live.architectures, ids, parentLabels],
+  );
   const chosenStrip = strips.find((each) => each.strong) ?? null;
 
   const onStep = useCallback((step: number | null) => change({ step }), [change]);
@@ -150,7 +153,11 @@ function Loaded({ followed, live, catalog }: { followed: Followed; live: Live; c
               {live.samples.length > 1 && (
                 <label className="quiet">
                   sample{" "}
-                  <select className="input" value={sample} onChange={(event) => change({ sample: Number(event.target.value), step: null })}>
+                  <select
+                    className="input"
+                    value={sample}
+                    onChange={(event) => change({ sample: Number(event.target.value), step: null })}
+                  >
                     {live.samples.map((each) => (
                       <option key={each} value={each}>
                         {each}
@@ -163,7 +170,9 @@ function Loaded({ followed, live, catalog }: { followed: Followed; live: Live; c
                 <Choice
                   label="seeds"
                   value={view.folded ? String(chosen) : "all"}
-                  onChange={(value) => change(value === "all" ? { folded: false } : { folded: true, seed: Number(value) })}
+                  onChange={(value) =>
+                    change(value === "all" ? { folded: false } : { folded: true, seed: Number(value) })
+                  }
                   options={[
                     ...seeds.map((seed) => ({ value: String(seed), words: `seed ${seed}` })),
                     { value: "all", words: "all" },
@@ -218,7 +227,10 @@ function Loaded({ followed, live, catalog }: { followed: Followed; live: Live; c
           )}
         </Card>
         <div className="curves">
-          <LossCard {...{ live, version, sample, until, loss, step: view.step, onStep }} onLoss={(each) => change({ loss: each })} />
+          <LossCard
+            {...{ live, version, sample, until, loss, step: view.step, onStep }}
+            onLoss={(each) => change({ loss: each })}
+          />
           <CurveCard
             {...{ live, version, sample, until, curve: view.curve, step: view.step, onStep }}
             budgetMs={budgetMs(request, parentMs)}
@@ -245,7 +257,12 @@ function slotsIn(architecture: Record<string, unknown>): string[] {
 }
 
 /** The rows under the bands: what was derived from the shown seeds, the result, the parent; empty until it is there. */
-function stripsOf(live: Live, seeds: readonly number[], shown: readonly Trial[], parent: readonly string[] | null): StripRow[] {
+function stripsOf(
+  live: Live,
+  seeds: readonly number[],
+  shown: readonly Trial[],
+  parent: readonly string[] | null,
+): StripRow[] {
   const rows: StripRow[] = [];
   const add = (role: "argmax" | "budget", seed: number | undefined, found: Live["architectures"][number] | undefined) =>
     rows.push({
@@ -259,14 +276,19 @@ function stripsOf(live: Live, seeds: readonly number[], shown: readonly Trial[],
   for (const seed of seeds) {
     const trial = shown.find((each) => each.seed === seed);
     for (const role of ["argmax", "budget"] as const) {
-      add(role, seed, live.architectures.find((each) => trial && each.trial === trial.id && each.role === role));
+      add(
+        role,
+        seed,
+        live.architectures.find((each) => trial && each.trial === trial.id && each.role === role),
+      );
     }
   }
   const result = live.architectures.find((each) => each.is_result);
   if (result && !rows.some((each) => each.strong)) {
     add("budget", live.trials.find((each) => each.id === result.trial)?.seed, result);
   }
-  if (parent) rows.push({ key: "parent", name: "parent", title: "the interleaved parent", labels: parent, undecided: [] });
+  if (parent)
+    rows.push({ key: "parent", name: "parent", title: "the interleaved parent", labels: parent, undecided: [] });
   return rows;
 }
 
@@ -280,7 +302,9 @@ function emptyWords(live: Live): string {
   const { state, stage } = live.search;
   if (state === "queued") return "Probabilities appear once the search runs.";
   if (state === "running") {
-    return stage === "measuring" ? "Blocks are being measured; probabilities come after that." : "Probabilities come with the first report.";
+    return stage === "measuring"
+      ? "Blocks are being measured; probabilities come after that."
+      : "Probabilities come with the first report.";
   }
   return "It ended before the first report, so there are no probabilities.";
 }

@@ -34,7 +34,10 @@ interface Props {
 /** One scale for all seeds, from 0: of few heights, so that it stays while points arrive. */
 function scaleOf(seeds: readonly SeedFrames[], slot: number, candidates: number): readonly [number, number] {
   const columns = seeds.flatMap((each) => [...each.frames.historyOf(slot, candidates), each.frames.chanceOf(slot)]);
-  const top = columns.reduce((max, column) => column.reduce<number>((high, value) => Math.max(high, value ?? 0), max), 0);
+  const top = columns.reduce(
+    (max, column) => column.reduce<number>((high, value) => Math.max(high, value ?? 0), max),
+    0,
+  );
   return top <= 0.24 ? QUARTER : top <= 0.48 ? HALF : WHOLE;
 }
 const QUARTER = [0, 0.25] as const;
@@ -47,9 +50,7 @@ export const SlotHistory = memo(function SlotHistory(props: Props) {
   return (
     <section className="history" aria-label={`history of slot ${slot + 1}`}>
       <header>
-        <h3>
-          Slot {slot + 1}: probability of each block over the steps
-        </h3>
+        <h3>Slot {slot + 1}: probability of each block over the steps</h3>
         <div className="row history-buttons">
           <Button kind="quiet" disabled={slot === 0} onClick={() => onSlot(slot - 1)} aria-label="slot before">
             ‹
@@ -75,7 +76,17 @@ export const SlotHistory = memo(function SlotHistory(props: Props) {
 });
 
 function SeedHistory({
-  slot, seed, frames, length, labels, look, until, step, version, range, onStep,
+  slot,
+  seed,
+  frames,
+  length,
+  labels,
+  look,
+  until,
+  step,
+  version,
+  range,
+  onStep,
 }: Omit<Props, "seeds"> & SeedFrames & { range: readonly [number, number] }) {
   const lines = useMemo(() => {
     const families = new Map<string, number>();

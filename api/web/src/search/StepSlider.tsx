@@ -75,7 +75,11 @@ export const StepSlider = memo(function StepSlider({ steps, step, planned, warmu
         </svg>
       </Button>
       <div className="step-track">
-        <div className="step-warmup" style={{ width: `${(100 * Math.min(warmup, until)) / until}%` }} aria-hidden="true" />
+        <div
+          className="step-warmup"
+          style={{ width: `${(100 * Math.min(warmup, until)) / until}%` }}
+          aria-hidden="true"
+        />
         <div className="step-reached" style={{ width: `${(100 * last) / until}%` }} aria-hidden="true" />
         <input
           type="range"

@@ -26,7 +26,12 @@ export const Trials = memo(function Trials({ live, version }: { live: Live; vers
   const failed = trials.filter((each) => each.reason);
   const shown = all || trials.length <= FEW ? trials : trials.slice(0, FEW);
   return (
-    <Card title="Trials" id="trials" aside={<span className="quiet">{trials.length > 0 && count(trials.length)}</span>} data-version={version}>
+    <Card
+      title="Trials"
+      id="trials"
+      aside={<span className="quiet">{trials.length > 0 && count(trials.length)}</span>}
+      data-version={version}
+    >
       {failed.map((each) => (
         <div key={each.id} className="problem" role="alert">
           <div>
@@ -48,7 +53,11 @@ export const Trials = memo(function Trials({ live, version }: { live: Live; vers
         </ul>
       )}
       {trials.length === 0 ? (
-        <p className="quiet">{hasEnded(live.search.state) ? "It ended before a trial was planned." : "Trials are planned once the blocks are measured."}</p>
+        <p className="quiet">
+          {hasEnded(live.search.state)
+            ? "It ended before a trial was planned."
+            : "Trials are planned once the blocks are measured."}
+        </p>
       ) : (
         <Table
           label="trials"
@@ -67,7 +76,13 @@ export const Trials = memo(function Trials({ live, version }: { live: Live; vers
           }
         >
           {shown.map((trial) => (
-            <Row key={trial.id} trial={trial} live={live} samples={samples} name={trial.architecture ? nameOf(byId.get(trial.architecture), live) : ""} />
+            <Row
+              key={trial.id}
+              trial={trial}
+              live={live}
+              samples={samples}
+              name={trial.architecture ? nameOf(byId.get(trial.architecture), live) : ""}
+            />
           ))}
         </Table>
       )}
@@ -93,7 +108,12 @@ function Row({ trial, live, samples, name }: { trial: Trial; live: Live; samples
         <td title={params.map(([pointer, value]) => `${pointer} ${String(value)}`).join(", ")}>
           {trial.sample}{" "}
           <span className="quieter">
-            {params.map(([pointer, value]) => `${pointer.replace("/method/", "")} ${typeof value === "number" ? Number(value.toPrecision(3)) : String(value)}`).join(", ")}
+            {params
+              .map(
+                ([pointer, value]) =>
+                  `${pointer.replace("/method/", "")} ${typeof value === "number" ? Number(value.toPrecision(3)) : String(value)}`,
+              )
+              .join(", ")}
           </span>
         </td>
       )}
@@ -101,14 +121,20 @@ function Row({ trial, live, samples, name }: { trial: Trial; live: Live; samples
         <StateBadge state={trial.state} />
       </td>
       <td className="trial-steps">
-        <Progress share={trial.n_steps ? trial.step / trial.n_steps : 0} state={trial.state} label={`steps of ${trial.kind}, seed ${trial.seed}`} />
+        <Progress
+          share={trial.n_steps ? trial.step / trial.n_steps : 0}
+          state={trial.state}
+          label={`steps of ${trial.kind}, seed ${trial.seed}`}
+        />
         <span className="quieter">
           {count(trial.step)} of {count(trial.n_steps)}
         </span>
       </td>
       <td className="figure">{fixed(curve.last("train_loss"), 3)}</td>
       <td className="figure">{fixed(validation, 3)}</td>
-      <td className="figure">{curve.last("tokens_per_s") === null ? "–" : count(Math.round(curve.last("tokens_per_s") ?? 0))}</td>
+      <td className="figure">
+        {curve.last("tokens_per_s") === null ? "–" : count(Math.round(curve.last("tokens_per_s") ?? 0))}
+      </td>
       <td className="figure">{took === null ? "–" : duration(took)}</td>
     </tr>
   );
@@ -121,7 +147,9 @@ function Log({ id }: { id: string }) {
   const load = async () => {
     setProblem(null);
     try {
-      const found = await sent(api.GET("/api/v1/searches/{search_id}/log", { params: { path: { search_id: id } }, parseAs: "text" }));
+      const found = await sent(
+        api.GET("/api/v1/searches/{search_id}/log", { params: { path: { search_id: id } }, parseAs: "text" }),
+      );
       setText(String(found.data ?? "")); // an empty answer has no data
       requestAnimationFrame(() => box.current?.scrollTo(0, box.current.scrollHeight));
     } catch (error) {

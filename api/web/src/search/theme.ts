@@ -52,7 +52,13 @@ export function channels(colour: string): [number, number, number] {
 /** From `ground` (share 0) to `colour` (share 1). */
 export function blend(ground: string, colour: string, share: number): string {
   const [from, to] = [channels(ground), channels(colour)];
-  return `#${from.map((value, at) => Math.round(value + ((to[at] ?? 0) - value) * share).toString(16).padStart(2, "0")).join("")}`;
+  return `#${from
+    .map((value, at) =>
+      Math.round(value + ((to[at] ?? 0) - value) * share)
+        .toString(16)
+        .padStart(2, "0"),
+    )
+    .join("")}`;
 }
 
 /** The lines of a seed: a colour that no family has, and a dash once the colours come round again. */

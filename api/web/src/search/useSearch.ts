@@ -168,7 +168,11 @@ export function useSearch(id: string): Followed {
 
 /** The event to follow from: fixed while a stream is open, the newest known one when the next is opened. */
 function useStart(live: Live | null, following: boolean): number {
-  const start = useRef<{ live: Live | null; following: boolean; after: number }>({ live: null, following: false, after: 0 });
+  const start = useRef<{ live: Live | null; following: boolean; after: number }>({
+    live: null,
+    following: false,
+    after: 0,
+  });
   const before = start.current;
   if (before.live !== live || before.following !== following) {
     start.current = { live, following, after: live?.seen ?? 0 };

@@ -45,7 +45,11 @@ export function costsOf(table: TableBody, candidates: readonly Candidate[]): Cos
 const canonical = (options: Record<string, unknown>) => JSON.stringify(Object.entries(options).sort());
 
 /** The interleaved parent: the first candidate of attention and of ffn, in turn; null where the space lacks one. */
-export function parentOf(labels: readonly string[], familyOf: (label: string) => string, slots: number): string[] | null {
+export function parentOf(
+  labels: readonly string[],
+  familyOf: (label: string) => string,
+  slots: number,
+): string[] | null {
   const pair = ["attention", "ffn"].map((family) => labels.find((label) => familyOf(label) === family));
   if (pair.some((label) => label === undefined)) return null;
   return Array.from({ length: slots }, (_, slot) => pair[slot % 2] as string);

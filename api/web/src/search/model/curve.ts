@@ -72,10 +72,9 @@ export class Curve {
 }
 
 /** Several curves on one axis of steps, as uPlot takes them: steps, then the values of each, null where it has none. */
-export function aligned(curves: readonly { steps: readonly number[]; values: readonly (number | null)[] }[]): [
-  number[],
-  ...(number | null)[][],
-] {
+export function aligned(
+  curves: readonly { steps: readonly number[]; values: readonly (number | null)[] }[],
+): [number[], ...(number | null)[][]] {
   const first = curves[0];
   if (first && curves.every((each) => sameSteps(each.steps, first.steps))) {
     return [[...first.steps], ...curves.map((each) => [...each.values])];

@@ -36,7 +36,8 @@ const known = new WeakMap<Frame, SlotState[]>();
 /** Of each slot. The same frame has the same answer, so that what is drawn from it need not be drawn again. */
 export function slotStates(frame: Frame): SlotState[] {
   let found = known.get(frame);
-  if (!found) known.set(frame, (found = frame.probabilities.map((row, slot) => slotState(row, frame.nullGaps?.[slot]))));
+  if (!found)
+    known.set(frame, (found = frame.probabilities.map((row, slot) => slotState(row, frame.nullGaps?.[slot]))));
   return found;
 }
 

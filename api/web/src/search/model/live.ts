@@ -104,7 +104,14 @@ export class Live {
         return [];
       case "queued":
       case "requeued":
-        this.search = { ...this.search, state: "queued", stage: null, cancelling: false, reason: null, finished_at: null };
+        this.search = {
+          ...this.search,
+          state: "queued",
+          stage: null,
+          cancelling: false,
+          reason: null,
+          finished_at: null,
+        };
         return ["search", "trials"];
       case "started":
         this.search = { ...this.search, state: "running", started_at: this.search.started_at ?? event.at };

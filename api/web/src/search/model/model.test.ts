@@ -93,7 +93,14 @@ describe("leading, as api/show.py", () => {
   });
 
   test("unknown chance is 0", () => {
-    const states = slotStates({ step: 0, probabilities: [[0.6, 0.4], [0.5, 0.5]], nullGaps: null });
+    const states = slotStates({
+      step: 0,
+      probabilities: [
+        [0.6, 0.4],
+        [0.5, 0.5],
+      ],
+      nullGaps: null,
+    });
     expect(states.map((each) => each.undecided)).toEqual([false, true]);
     expect(decidedCount(states)).toBe(1);
   });
@@ -217,7 +224,13 @@ describe("words", () => {
 
 describe("stages", () => {
   const live = (search: object, more: object = {}) =>
-    ({ search: { started_at: "x", stage: null, result: null, ...search }, trials: [], architectures: [], artifacts: [], ...more }) as never;
+    ({
+      search: { started_at: "x", stage: null, result: null, ...search },
+      trials: [],
+      architectures: [],
+      artifacts: [],
+      ...more,
+    }) as never;
   const states = (of: never) => stepsOf(of).map((each) => each.state);
 
   test("a running search is at its stage", () => {

@@ -35,7 +35,9 @@ export function stepsOf(live: Pick<Live, "search" | "trials" | "architectures" |
   const { search } = live;
   const at = reached(live);
   // A stage that this version does not know stands where it is told, not left out.
-  const names: string[] = (STAGES as readonly string[]).includes(at) ? [...STAGES] : [...STAGES.slice(0, -1), at, "exporting"];
+  const names: string[] = (STAGES as readonly string[]).includes(at)
+    ? [...STAGES]
+    : [...STAGES.slice(0, -1), at, "exporting"];
   const place = names.indexOf(at);
   const seconds = (search.result?.["seconds"] ?? {}) as Record<string, number>;
   const begun = search.started_at !== null;
