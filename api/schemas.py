@@ -227,7 +227,7 @@ class RuleAtDepth(BaseModel, extra="forbid"):
 
     n_slots: int = Field(ge=1, le=MAX_SLOTS, description="depth of the layout", examples=[32])
     ratio: float | None = Field(
-        None, gt=0, le=MAX_SLOTS, description="all blocks : attention blocks; null: the rule's own"
+        None, ge=1, le=MAX_SLOTS, description="all blocks : attention blocks; null: the rule's own"
     )
     zone: Zone = Field(
         "found", description="found: the part of the depth where the seeds put attention; paper: the first two thirds"

@@ -121,7 +121,7 @@ def test_ratio_zone_and_spacing_may_be_chosen(
         ({"n_slots": 0}, "/n_slots", "1"),
         ({"n_slots": 513}, "/n_slots", "512"),
         ({"n_slots": "32x"}, "/n_slots", "integer"),
-        ({"n_slots": 32, "ratio": 0}, "/ratio", "greater than 0"),
+        ({"n_slots": 32, "ratio": 0.5}, "/ratio", "greater than or equal to 1"),
         ({"n_slots": 32, "ratio": 1e9}, "/ratio", "512"),
         ({"n_slots": 32, "spacing": "wide"}, "/spacing", "'uniform' or 'stride'"),
         ({"n_slots": 32, "zone": "end"}, "/zone", "'found' or 'paper'"),
