@@ -195,7 +195,8 @@ def _route_to(host: str, port: int) -> str:
 
 def main() -> None:
     """`python -m workers.ray_node PARENT start ...`: Ray's command line; ends in order with its parent."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != int(sys.argv.pop(1)):
         sys.exit("its parent has ended")
     from ray.scripts.scripts import main as ray
