@@ -109,7 +109,7 @@ export const Plot = memo(function Plot(props: Props) {
                 data-dash={line.dash ? ((line.dash[0] ?? 0) > 3 ? "long" : "short") : undefined}
               />
               {line.letter && <b aria-hidden="true">{line.letter}</b>}
-              {line.label} <output>{show(value)}</output>
+              {line.label} <span className="plot-value">{show(value)}</span>
             </span>
           );
         })}
