@@ -106,7 +106,7 @@ function Row({ trial, live, samples, name }: { trial: Trial; live: Live; samples
       <td>{trial.seed}</td>
       {samples && (
         <td title={params.map(([pointer, value]) => `${pointer} ${String(value)}`).join(", ")}>
-          {trial.sample}{" "}
+          {trial.kind === "search" && trial.sample}{" "}
           <span className="quieter">
             {params
               .map(
