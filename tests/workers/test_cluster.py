@@ -102,11 +102,13 @@ def test_a_dispatcher_killed_while_it_starts_ray_leaves_no_second_head(tmp_path:
     settings = Settings(data_dir=tmp_path, ray_temp_dir=Path(tempfile.mkdtemp(prefix="bwt-")), cpus=1)
     start_a_head_and_die(settings)
     found = cluster.start(settings)
-    deadline = time.monotonic() + 20
-    while heads_of(tmp_path) != [found.process.pid]:  # the other one waits for the lock a moment longer
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    assert [str(path) for path in settings.ray_temp_dir.iterdir()] == [found.temp_dir]
-    cluster.stop(found, tmp_path)
+    try:
+        deadline = time.monotonic() + 60
+        while heads_of(tmp_path) != [found.process.pid]:  # the other one waits for the lock a moment longer
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert [str(path) for path in settings.ray_temp_dir.iterdir()] == [found.temp_dir]
+    finally:
+        cluster.stop(found, tmp_path)
     assert not processes.members(found.process.pid)
     settings.ray_temp_dir.rmdir()
