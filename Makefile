@@ -19,11 +19,12 @@ serve: setup
 page: $(VENV)/.runtime
 	@$(BIN)/python hatch_build.py
 
-# The page's types, from our OpenAPI document; run after changing what the API answers.
+# The page's types, from our OpenAPI document, and the catalogue its tests read; run after changing what the API answers.
 types: setup-dev
 	@mkdir -p build
 	$(BIN)/python -m api.openapi > build/openapi.json
 	$(BIN)/python hatch_build.py npm run --silent types -- $(CURDIR)/build/openapi.json -o src/api/schema.d.ts
+	$(BIN)/python -m api.openapi catalog > build/catalog.json && mv build/catalog.json api/web/src/new/catalog.json
 
 test: setup-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup

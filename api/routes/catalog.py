@@ -8,6 +8,7 @@ from pydantic import TypeAdapter
 from api import schemas
 from api.deps import AppSettings, tagged
 from api.examples import DESCRIPTIONS, PRESETS
+from api.settings import Settings
 from nas import catalog
 from nas.config import SearchRequest
 from nas.text import MIN_BYTES
@@ -18,6 +19,11 @@ router = APIRouter(prefix="/api/v1", tags=["catalog"])
 @router.get("/catalog", response_model=schemas.Catalog)
 def get_catalog(request: Request, settings: AppSettings) -> Response:
     """Blocks with their letters, colours and options, presets, limits, and the JSON schema of a request."""
+    return tagged(request, whole(settings))
+
+
+def whole(settings: Settings) -> schemas.Catalog:
+    """The catalogue of a service with these settings."""
     blocks = [
         schemas.Block(
             name=spec.name,
@@ -30,7 +36,7 @@ def get_catalog(request: Request, settings: AppSettings) -> Response:
         for spec in catalog.blocks().values()
     ]
     presets = {name: SearchRequest.model_validate(preset) for name, preset in PRESETS.items()}
-    answer = schemas.Catalog(
+    return schemas.Catalog(
         blocks=blocks,
         families=list(catalog.FAMILIES),
         objectives=["causal_lm"],
@@ -40,4 +46,3 @@ def get_catalog(request: Request, settings: AppSettings) -> Response:
         max_dataset_bytes=settings.max_dataset_bytes,
         min_dataset_bytes=MIN_BYTES,
     )
-    return tagged(request, answer)

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from api.examples import DESCRIPTIONS, PRESETS
 from api.field_errors import field_errors
+from api.openapi import catalog
 from nas.config import SearchRequest
 from tests.api.running import Running
 
@@ -34,9 +35,11 @@ def changed(document: Any, changes: dict[str, Any]) -> Any:
 
 
 def test_the_catalogue_that_the_form_is_tested_with_is_the_service_s_own(service: Running) -> None:
-    found = service.http.get("/api/v1/catalog").json()
     stored = json.loads((FORM / "catalog.json").read_text())
-    assert stored == found, "api/web/src/new/catalog.json is out of date; write what GET /api/v1/catalog answers"
+    found = service.http.get("/api/v1/catalog").json()
+    assert json.loads(catalog()) == found
+    if stored != found:
+        pytest.fail("api/web/src/new/catalog.json is out of date; make types writes it again")
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["what"] for case in CASES])
