@@ -1,25 +1,23 @@
-"""Searches through dispatcher, runner, Ray and database; and the same after something was killed."""
+"""Searches through dispatcher, runner, Ray and database that are cancelled, adopted and given back.
+
+What becomes of one in which processes were killed is tested in tests/crash.
+"""
 
 from __future__ import annotations
 
-import os
-import signal
 import time
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
-from db import checkpoints, latency_tables, reports, searches, trials
+from db import checkpoints, searches, trials
 from db.engine import reading, transaction
 from nas.config import Resources, SearchRequest
-from nas.cost import LatencyTable
 from tests import tiny
-from tests.workers.service import Service, serving
+from tests.workers.service import serving
 from workers import cluster, processes
 from workers.cluster import Cluster
-from workers.inline import run_local
 
 pytestmark = pytest.mark.ray
 
@@ -28,77 +26,6 @@ def request(**method: Any) -> SearchRequest:
     lively = {"n_steps": 300, "warmup_share": 0.2, "alpha_share": 0.5, "alpha_lr": 0.1}
     reports = {"report_every": 10, "checkpoint_every": 20}
     return tiny.request(method={**lively, **reports, **method}, trials={"n_seeds": 2})
-
-
-def probabilities(service: Service, search_id: str) -> dict[int, list[tuple[int, Any]]]:
-    """By seed: (step, matrix) of every report of the search trials."""
-    found = {}
-    with reading(service.engine) as connection:
-        for trial in trials.of_search(connection, search_id, kind="search"):
-            rows = reports.between(connection, trial.id, 0, 10**9)
-            found[trial.seed] = [(row.step, matrices.probabilities) for row, matrices in rows]
-    return found
-
-
-def trial_processes(ray_cluster: Cluster) -> list[int]:
-    """The processes of the cluster that run a trial."""
-    pids = processes.members(ray_cluster.process.pid)
-    return [pid for pid in pids if "ray::ImplicitFunc" in " ".join(psutil.Process(pid).cmdline())]
-
-
-def has_new_reports(service: Service, search_id: str, n_told: int, *, n_trials: int) -> bool:
-    """Whether so many trials have reported since the first `n_told` events."""
-    new = service.events(search_id)[n_told:]
-    return len({event.data["trial"] for event in new if event.type == "reports"}) >= n_trials
-
-
-def test_a_search_whose_trial_and_runner_were_killed_ends_as_an_undisturbed_one_bit_by_bit(
-    tmp_path: Path, ray_cluster: Cluster
-) -> None:
-    wanted = request()
-    with serving(tmp_path, ray_cluster) as service:
-        service.dispatch()
-        search_id = service.submit(wanted)
-        service.wait_for(search_id, lambda: service.has_event(search_id, "checkpoint"))
-        runner = service.running(search_id).runner
-        assert runner is not None
-        n_told = len(service.events(search_id))
-        os.kill(trial_processes(ray_cluster)[0], signal.SIGKILL)  # Tune starts it again, from its own checkpoint
-        service.wait_for(search_id, lambda: has_new_reports(service, search_id, n_told, n_trials=2))
-        os.kill(runner.pid, signal.SIGKILL)
-        killed = time.monotonic()
-        n_told = len(service.events(search_id))
-        service.wait_for(search_id, lambda: has_new_reports(service, search_id, n_told, n_trials=1))
-        assert time.monotonic() - killed < 45
-        service.wait_for(search_id, lambda: service.search(search_id).state == "succeeded")
-
-        search = service.search(search_id)
-        told = service.events(search_id)
-        assert search.attempt == 2
-        assert [event.number for event in told] == [*range(1, len(told) + 1)]
-        numbers = [(event.data["trial"], event.data["first_step"]) for event in told if event.type == "reports"]
-        assert len(numbers) == len(set(numbers))
-        kinds = [event.type for event in told]
-        assert [kinds.count(kind) for kind in ("latency_table", "requeued", "rule", "succeeded")] == [1, 1, 1, 1]
-        folder = tmp_path / "searches" / search_id
-        assert (folder / "export.zip").exists()
-        assert search.result is not None
-        assert search.request["latency_table"] == search.latency_table_id
-
-        # The very same request, table and seeds, in this process and undisturbed.
-        resolved = SearchRequest.model_validate(search.request)
-        with reading(service.engine) as connection:
-            table = LatencyTable.model_validate(latency_tables.get(connection, str(search.latency_table_id)).body)
-        here: dict[int, list[tuple[int, Any]]] = {0: [], 1: []}
-
-        def collect(kind: str, data: dict[str, Any]) -> None:
-            if kind == "reports" and data["trial"].startswith("search"):
-                here[int(data["trial"][-1])].append((data["record"]["step"], data["record"]["probabilities"]))
-
-        local = run_local(resolved, tmp_path / "local", {}, collect, table)
-        assert probabilities(service, search_id) == here
-        assert local["quality"] == search.result["quality"]
-        assert local["derived"] == search.result["derived"]
 
 
 def test_a_cancelled_search_frees_its_cpus_and_gpus_within_15_s(tmp_path: Path, ray_driver: Cluster) -> None:
