@@ -88,7 +88,8 @@ export function standing(
   if (state === "running") return [`${stage ?? "starting"}, ${percent}`, timeLeft(progress.eta_s)];
   const took = started_at && finished_at ? (Date.parse(finished_at) - Date.parse(started_at)) / 1000 : null;
   if (state === "succeeded") return ["finished", took === null ? "" : `took ${duration(took)}`];
-  return [stage ? `stopped while ${stage}` : "never started", stage ? percent : ""];
+  if (stage) return [`stopped while ${stage}`, percent];
+  return progress.step > 0 ? ["stopped while it waited", percent] : ["never started", ""];
 }
 
 /** Of a search under way an undecided slot names no block: what leads there leads by chance. */
