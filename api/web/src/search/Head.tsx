@@ -81,12 +81,17 @@ export function Head({ live, version, put }: { live: Live; version: number; put:
             </Button>
           )}
           {ended && asking && (
-            <span className="confirm" role="alertdialog" aria-label="delete this search?">
+            <span
+              className="confirm"
+              role="alertdialog"
+              aria-label="delete this search?"
+              onKeyDown={(event) => event.key === "Escape" && setAsking(false)}
+            >
               Delete it with its model and files?
-              <Button kind="danger" onClick={() => void remove()} disabled={busy} autoFocus>
+              <Button kind="danger" onClick={() => void remove()} disabled={busy}>
                 Delete
               </Button>
-              <Button kind="quiet" onClick={() => setAsking(false)}>
+              <Button kind="quiet" onClick={() => setAsking(false)} autoFocus>
                 Keep
               </Button>
             </span>

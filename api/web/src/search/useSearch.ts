@@ -12,6 +12,7 @@ import { hasEnded, Live, type Part } from "./model/live";
 
 const SOON_MS = 80; // several events of one change arrive together
 const PROGRESS_MS = 1500;
+const AGAIN_MS = 2000; // while the service is away
 
 export interface Followed {
   live: Live | null;
@@ -51,9 +52,13 @@ export function useSearch(id: string): Followed {
     });
   }, []);
 
-  const fail = useCallback((error: unknown) => {
-    if (error instanceof DOMException && error.name === "AbortError") return;
-    setProblem(error instanceof Problem ? error : new Problem(0, { detail: String(error) }));
+  /** What failed because the service is away, or not itself, is tried again; any other refusal is shown. */
+  const fail = useCallback((error: unknown, again: () => void) => {
+    const { signal } = aborter.current;
+    if (signal.aborted || (error instanceof DOMException && error.name === "AbortError")) return;
+    const found = error instanceof Problem ? error : new Problem(0, { detail: String(error) });
+    setProblem(found);
+    if (found.status === 0 || found.status >= 500) setTimeout(() => signal.aborted || again(), AGAIN_MS);
   }, []);
 
   const refresh = useCallback(
@@ -69,11 +74,15 @@ export function useSearch(id: string): Followed {
         const wanted = [...stale.current];
         stale.current.clear();
         for (const part of wanted) {
-          loadPart(current, part, signal).then((found) => {
-            if (signal.aborted) return;
-            if (found) setTable(found);
-            draw();
-          }, fail);
+          loadPart(current, part, signal).then(
+            (found) => {
+              if (signal.aborted) return;
+              if (found) setTable(found);
+              setProblem(null);
+              draw();
+            },
+            (error) => fail(error, () => refresh(current, [part], 0)),
+          );
         }
       };
       timer.current = { at, id: setTimeout(ask, within) };
@@ -87,11 +96,11 @@ export function useSearch(id: string): Followed {
     const mine = new AbortController();
     const { signal } = mine;
     aborter.current = mine;
-    setProblem(null);
     setLoaded(false);
     const load = async () => {
       const current = new Live(await loadSearch(id, signal));
       setLive(current);
+      setProblem(null);
       const parts: Part[] = ["trials", "architectures", "rules", "artifacts", "table", "warnings"];
       await Promise.all(
         parts.map(async (part) => {
@@ -111,7 +120,7 @@ export function useSearch(id: string): Followed {
       setLoaded(true);
       draw();
     };
-    load().catch(fail);
+    load().catch((error) => fail(error, reload));
     const waiting = stale.current;
     return () => {
       mine.abort();
@@ -121,7 +130,7 @@ export function useSearch(id: string): Followed {
       cancelAnimationFrame(drawing.current);
       drawing.current = 0;
     };
-  }, [id, turn, draw, fail]);
+  }, [id, turn, draw, fail, reload]);
 
   const tell = (event: SearchEvent) => {
     if (!live) return;
@@ -150,14 +159,20 @@ export function useSearch(id: string): Followed {
     (trials: readonly string[]) => {
       if (!live) return;
       const { signal } = aborter.current;
+      const load = (trial: string) =>
+        loadFrames(live, trial, signal).then(
+          (rows) => {
+            if (signal.aborted) return;
+            live.addProbabilities(rows);
+            setProblem(null);
+            draw();
+          },
+          (error) => fail(error, () => void load(trial)),
+        );
       for (const trial of trials) {
         if (live.followed.has(trial)) continue;
         live.followed.add(trial);
-        loadFrames(live, trial, signal).then((rows) => {
-          if (signal.aborted) return;
-          live.addProbabilities(rows);
-          draw();
-        }, fail);
+        void load(trial);
       }
     },
     [live, draw, fail],

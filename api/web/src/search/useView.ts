@@ -22,17 +22,17 @@ export function useView(slots: number): [View, (change: Partial<View>) => void] 
   }, [text, slots]);
   useEffect(() => () => clearTimeout(timer.current), []);
 
+  const latest = useRef(view);
+  latest.current = view;
   const change = useCallback((part: Partial<View>) => {
-    setView((before) => {
-      const after = { ...before, ...part };
-      clearTimeout(timer.current);
-      timer.current = setTimeout(() => {
-        const url = withQuery(queryOf(after));
-        written.current = new URL(url, window.location.origin).searchParams.toString();
-        navigate(url, { replace: true });
-      }, PAUSE_MS);
-      return after;
-    });
+    latest.current = { ...latest.current, ...part };
+    setView(latest.current);
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => {
+      const url = withQuery(queryOf(latest.current));
+      written.current = new URL(url, window.location.origin).searchParams.toString();
+      navigate(url, { replace: true });
+    }, PAUSE_MS);
   }, []);
   return [view, change];
 }
