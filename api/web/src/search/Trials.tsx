@@ -99,9 +99,11 @@ function Row({ trial, live, samples, name }: { trial: Trial; live: Live; samples
   const params = Object.entries(trial.params ?? {});
   return (
     <tr>
-      <td className="trial-name">
+      <td
+        className="trial-name"
+        title={trial.attempt > 1 ? `started in attempt ${trial.attempt} of the search` : undefined}
+      >
         {trial.kind} {name && <code>{name}</code>}
-        {trial.attempt > 1 && <span className="quieter"> attempt {trial.attempt}</span>}
       </td>
       <td>{trial.seed}</td>
       {samples && (
