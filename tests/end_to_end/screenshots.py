@@ -61,7 +61,7 @@ def take(browser: Browser, http: httpx.Client, out: Path) -> None:
     failed = one(http, state="failed") or wait(http, submit(http, failing))
     assert failed["state"] == "failed", failed["state"]
     running = unfinished(http)
-    wait(http, running, lambda search: search["state"] == "running" and search["progress"]["step"] >= SEEN_AT_STEP)
+    wait(http, running, lambda search: search["stage"] == "searching" and search["progress"]["step"] >= SEEN_AT_STEP)
 
     def shot(name: str, path: str, ready: str, down_to: str, scheme: str = "light", height: int = 1500) -> None:
         """A picture of the page at `path` once `ready` is there, from its top to the end of `down_to`."""
