@@ -45,7 +45,7 @@ def test_a_search_that_is_pinned_takes_no_other_text(tmp_path: Path, text: Path)
     assert measure(folder, text, pinned).dataset.read_bytes() == tiny.text()
     (folder / "dataset.txt").write_bytes(b"damaged")
     with pytest.raises(
-        DataError, match="dataset 'letters' has fingerprint [0-9a-f]{12}; the request names [0-9a-f]{12}"
+        DataError, match=r"dataset 'letters' has fingerprint [0-9a-f]{12}; the request names [0-9a-f]{12}"
     ):
         measure(folder, text, pinned)
     text.unlink()
