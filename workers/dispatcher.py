@@ -264,7 +264,7 @@ class Dispatcher:
                 self._owner,
                 cpus=self._settings.cpus,
                 gpus=self._settings.gpus,
-                lease_s=self._settings.lease_s,
+                lease_s=self._settings.first_lease_s,
             )
         if claim is None:
             return False
@@ -307,6 +307,7 @@ class Dispatcher:
                     "BLOCKWRIGHT_DATA_DIR": str(settings.data_dir),
                     "BLOCKWRIGHT_DATABASE_URL": settings.database_url,
                     "BLOCKWRIGHT_LEASE_S": str(settings.lease_s),
+                    "BLOCKWRIGHT_START_LEASE_S": str(settings.start_lease_s),
                     "BLOCKWRIGHT_HEARTBEAT_S": str(settings.heartbeat_s),
                     "OMP_NUM_THREADS": "1",
                     "PYTHONPATH": cluster.python_path(),

@@ -43,30 +43,36 @@ class Heartbeat:
         settings: database, lease and heartbeat times.
         lease: of the search.
         on_cancel: called at each beat once the search is to be cancelled.
+        lease_s: how long a beat holds; `hold_for` changes it.
     """
 
-    def __init__(self, settings: Settings, lease: Lease, on_cancel: Callable[[], None]) -> None:
+    def __init__(self, settings: Settings, lease: Lease, on_cancel: Callable[[], None], lease_s: float) -> None:
         self._on_cancel = on_cancel
         self._settings = settings
         self._lease = lease
+        self._lease_s = lease_s
         self._engine = make_engine(settings.database_url, busy_timeout_s=HEARTBEAT_TIMEOUT_S)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
         self._thread.start()
+
+    def hold_for(self, lease_s: float) -> None:
+        """From the next beat on."""
+        self._lease_s = lease_s
 
     def close(self) -> None:
         self._ended.set()
         self._thread.join()
 
     def _beat(self) -> None:
-        deadline = time.monotonic() + self._settings.lease_s - HEARTBEAT_TIMEOUT_S
+        deadline = time.monotonic() + self._lease_s - HEARTBEAT_TIMEOUT_S
         while True:
-            sent = time.monotonic()
+            sent, lease_s = time.monotonic(), self._lease_s
             try:
                 with transaction(self._engine) as connection:
-                    cancelling = queue.heartbeat(connection, self._lease, lease_s=self._settings.lease_s)
+                    cancelling = queue.heartbeat(connection, self._lease, lease_s=lease_s)
                 # The lease counts from before the database's answer; a last try may take the timeout.
-                deadline = sent + self._settings.lease_s - HEARTBEAT_TIMEOUT_S
+                deadline = sent + lease_s - HEARTBEAT_TIMEOUT_S
                 if cancelling:
                     self._on_cancel()
             except LeaseLost:
@@ -117,8 +123,9 @@ def run(settings: Settings, lease: Lease) -> int:
 
     listen()
     # A signal and not the flag alone, because Tune listens to nothing else; from here where no dispatcher is near.
-    heartbeat = Heartbeat(settings, lease, lambda: os.kill(os.getpid(), signal.SIGUSR1))
-    # Only now what takes seconds to import, torch and ray: the lease must not run out meanwhile.
+    heartbeat = Heartbeat(settings, lease, lambda: os.kill(os.getpid(), signal.SIGUSR1), settings.first_lease_s)
+    # Only now what takes seconds to import, torch and ray: the lease must not run out meanwhile. Loading libraries
+    # keeps other threads from running, for longer than a lease where the machine has ten times too much to do.
     os.environ.update(cluster.client_environment(settings.ray_token_file))  # ray reads it when it is imported
     from ray.exceptions import RayError
 
@@ -143,6 +150,7 @@ def run(settings: Settings, lease: Lease) -> int:
     try:
         assert settings.ray_address is not None
         connect(settings.ray_address)
+        heartbeat.hold_for(settings.lease_s)
         trials = RayTrials(settings.data_dir / "tune" / lease.search_id, stop, listen)
         with memory.explained():
             run_search(SearchRequest.model_validate(search.request), recorder, trials)

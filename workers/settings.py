@@ -34,6 +34,9 @@ class Settings(db_settings.Settings):
     cpus: float = Field(default_factory=_usable_cpus, gt=0, description="CPUs that trials may take")
     gpus: int = Field(0, ge=0, description="GPUs that trials may take")
     lease_s: float = Field(9, gt=0, description="a runner unheard of for so long has lost its search")
+    start_lease_s: float = Field(
+        30, gt=0, description="the same until it has imported what takes seconds, which can hold its heartbeat up"
+    )
     heartbeat_s: float = Field(3, gt=0, description="seconds between a runner's heartbeats")
     poll_s: float = Field(0.5, gt=0, description="seconds between two looks of the dispatcher")
     stop_patience_s: float = Field(10, gt=0, description="from the request to stop a runner to its end by force")
@@ -47,6 +50,11 @@ class Settings(db_settings.Settings):
                 f"it must be more than {least:g}"
             )
         return self
+
+    @property
+    def first_lease_s(self) -> float:
+        """Of a search that is claimed, until its runner runs."""
+        return max(self.lease_s, self.start_lease_s)
 
     @property
     def whole_cpus(self) -> int:

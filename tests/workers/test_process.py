@@ -24,7 +24,8 @@ import sys, time
 from db.lease import Lease
 from workers.process import Heartbeat
 from workers.settings import Settings
-Heartbeat(Settings(), Lease(sys.argv[1], int(sys.argv[2])), lambda: print("cancelling", flush=True))
+settings = Settings()
+Heartbeat(settings, Lease(sys.argv[1], int(sys.argv[2])), lambda: print("cancelling", flush=True), settings.lease_s)
 time.sleep(100)
 """
 
