@@ -22,7 +22,7 @@ from pathlib import Path
 from workers import processes
 from workers.settings import Settings
 
-START_TIMEOUT_S = 60
+START_TIMEOUT_S = 180  # 4 s on an idle machine, over a minute on one with ten times too much to do
 LOG = "ray.log"
 _STARTED = "Ray runtime started."
 # The trials inherit the raylet's environment, so it starts from an allow-list: no database address, no secrets.
