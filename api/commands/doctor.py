@@ -14,13 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 from api import show
-from api.commands import check_machine as machine
-from api.commands import check_service as service
 from api.commands.connection import DataDir
 from api.commands.findings import Check, Finding, look
 from api.field_errors import field_errors, summary
 from api.settings import Settings
-from workers.settings import Settings as WorkerSettings
 
 TIMEOUT_S = 90.0
 _STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
@@ -46,6 +43,11 @@ def doctor(
 
 def examine(data_dir: Path | None, timeout_s: float = TIMEOUT_S) -> list[Finding]:
     """Every finding, in the order in which they build on each other; whatever hangs is a finding too."""
+    # Not above: other commands, and --help, load neither FastAPI nor SQLAlchemy.
+    from api.commands import check_machine as machine
+    from api.commands import check_service as service
+    from workers.settings import Settings as WorkerSettings
+
     checks: dict[str, Check] = {
         "python": machine.python,
         "blockwright": machine.packages,
