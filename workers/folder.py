@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -227,7 +228,7 @@ def remove_others(folder: Path, kept: Sequence[Saved]) -> None:
         for path in attempt.iterdir():
             if path not in paths:
                 path.unlink(missing_ok=True)
-        if not any(attempt.iterdir()):
+        with suppress(OSError):  # not empty, maybe of what a trial of a runner that was thought dead writes just now
             attempt.rmdir()
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
 from sqlalchemy import update
+from sqlalchemy.exc import OperationalError
 
-from db.engine import transaction
+from db.engine import make_engine, transaction
 from db.models import searches as searches_table
 from tests.crash.conftest import Known
 from tests.crash.outcome import assert_told_once, outcome
@@ -19,12 +21,23 @@ from workers import processes
 pytestmark = [pytest.mark.ray, pytest.mark.crash, pytest.mark.timeout(3600)]
 
 
-def pretend_it_runs_elsewhere(service: UnderTest, search_id: str) -> None:
-    """Another host's name in the row: so the dispatcher here leaves the process alone, as it would have to."""
-    with transaction(service.engine) as connection:
-        connection.execute(
-            update(searches_table).where(searches_table.c.id == search_id).values(runner_host="elsewhere")
-        )
+def stop_as_on_another_host(service: UnderTest, search_id: str, pid: int) -> None:
+    """SIGSTOP, and another host's name in the row: so the dispatcher leaves the process alone, as it would have to.
+
+    Stopped in the middle of a write it would keep the test out as well; then it is stopped at another moment.
+    """
+    engine = make_engine(service.url, busy_timeout_s=1)
+    change = update(searches_table).where(searches_table.c.id == search_id).values(runner_host="elsewhere")
+    while True:
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            with transaction(engine) as connection:
+                connection.execute(change)
+            break
+        except OperationalError:
+            os.kill(pid, signal.SIGCONT)
+            time.sleep(0.05)
+    engine.dispose()
 
 
 @pytest.mark.parametrize("n_before", [1, 6], ids=["early", "later"])
@@ -40,8 +53,7 @@ def test_late_writes_of_a_runner_that_was_stopped_past_its_lease_are_refused(
             service.wait_for_news(search_id, "reports")
         late = service.runner_pid(search_id)
         assert late is not None
-        os.kill(late, signal.SIGSTOP)
-        pretend_it_runs_elsewhere(service, search_id)
+        stop_as_on_another_host(service, search_id, late)
         service.wait_until(lambda: service.search(search_id).attempt == 2, "the lease is over and another starts")
         service.wait_until(lambda: service.runner_pid(search_id) not in (None, late), "the other runner is there")
         assert late in processes.members(late)  # still stopped, and full of reports that it did not write

@@ -133,7 +133,7 @@ class UnderTest:
     def said(self) -> str:
         """The ends of all logs."""
         found = [*self.logs.glob("*.log"), self.folder / "ray.log", *self.folder.glob("searches/*/runner.log")]
-        return "\n".join(f"--- {path}\n{path.read_text(errors='replace')[-3000:]}" for path in found if path.exists())
+        return "\n".join(f"--- {path}\n{path.read_text(errors='replace')[-3000:]}" for path in found if path.is_file())
 
     def end_in_good_order(self) -> None:
         """SIGTERM to what was started, which then leaves nothing."""
