@@ -11,6 +11,7 @@ import hmac
 
 COOKIE = "blockwright_session"
 LIFETIME_S = 12 * 3600
+MAX_BODY_SIZE = 4096  # bytes of a sign-in: whoever sends it has shown no token yet
 
 
 def issue(token: bytes, now: float) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from typing import Any, NoReturn
 
@@ -15,6 +16,7 @@ from nas.errors import InvalidInput
 
 MAX_DEPTH = 32
 MAX_VALUES = 20_000  # names, and values of any kind: each of them may become a line of an error
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class InvalidJson(InvalidInput):
@@ -89,6 +91,6 @@ def _check(value: Any) -> None:
                 below.extend(each.values())
             elif isinstance(each, list):
                 below.extend(each)
-            elif isinstance(each, str) and any("\ud800" <= character <= "\udfff" for character in each):
+            elif isinstance(each, str) and _SURROGATE.search(each):
                 raise InvalidJson("a string holds half of a surrogate pair")
         level, depth = below, depth + 1

@@ -22,7 +22,7 @@ class Credentials(BaseModel, extra="forbid"):
     token: SecretStr = Field(description="the service's token")
 
 
-@router.post("", status_code=204, response_model=None)
+@router.post("", status_code=204, response_model=None, max_body_size=session.MAX_BODY_SIZE)
 def open_session(body: Credentials, request: Request, settings: AppSettings) -> Response:
     """Exchange the token for a cookie of 12 hours; without effect where the service asks for no token."""
     response = Response(status_code=204)

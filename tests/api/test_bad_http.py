@@ -206,7 +206,7 @@ def test_two_credentials_are_none(guarded: Standing) -> None:
     assert exchange(guarded.service.url, f"{lines}\r\n\r\n".encode()).status == 401
 
 
-@pytest.mark.parametrize("token", ["", "x", TOKEN[:-1], TOKEN + "x", "\0", "é" * 20, "x" * 100_000])
+@pytest.mark.parametrize("token", ["", "x", TOKEN[:-1], TOKEN + "x", "\0", "é" * 20, "x" * 4000])
 def test_a_wrong_token_opens_no_session(guarded: Standing, token: str) -> None:
     body = json.dumps({"token": token}).encode()
     answer = guarded.ask("POST", SIGN_IN[1], body, Content_Type="application/json")

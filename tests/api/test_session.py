@@ -103,6 +103,14 @@ def test_a_body_that_is_none_is_refused_without_repeating_it(guarded: Running) -
         assert TOKEN not in answer.text
 
 
+def test_a_sign_in_takes_a_token_and_no_megabytes(guarded: Running) -> None:
+    """Whoever sends it has shown nothing yet, and reading 2 MB of JSON holds up everybody else."""
+    body = b'{"token":"' + b"x" * session.MAX_BODY_SIZE + b'"}'
+    for content in (body, iter([body])):  # the length declared, then in chunks
+        answer = guarded.http.post(SESSION, content=content, headers={"Content-Type": "application/json"})
+        assert (answer.status_code, answer.json()["code"]) == (413, "body-too-large")
+
+
 def test_an_expired_or_foreign_cookie_is_refused(guarded: Running) -> None:
     expired = session.issue(OURS, time.time() - session.LIFETIME_S - 1)
     foreign = session.issue(b"another-token-altogether", time.time())
