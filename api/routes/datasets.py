@@ -146,8 +146,19 @@ def _keep(engine: Engine, name: str, upload: Upload, received: Received) -> data
                 put_in_place=lambda: upload.put_in_place(received),
             )
     except (SQLAlchemyError, ApiError):
-        upload.take_back()
+        _take_back(engine, upload, received)
         raise
+
+
+def _take_back(engine: Engine, upload: Upload, received: Received) -> None:
+    """Remove the file unless a row names it: a commit may have gone through though its answer was lost, and another
+    upload of the same text may have come between. Where that cannot be known, the file stays."""
+    try:
+        with transaction(engine) as connection:
+            if datasets.unused(connection, received.fingerprint):
+                upload.take_back()
+    except SQLAlchemyError as error:
+        log.warning("the file of a refused text is kept: %s", str(error).splitlines()[0])
 
 
 @router.get("", response_model=schemas.Page[schemas.Dataset])

@@ -21,6 +21,8 @@ from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import OperationalError
 
 from api.client import Client, ClientError
 from api.settings import Settings
@@ -361,6 +363,24 @@ def test_a_row_that_cannot_be_written_leaves_the_files_as_they_were(service: Run
     with service.engine.begin() as connection:
         connection.exec_driver_sql("DROP TRIGGER no")
     assert upload(service).status_code == 201
+
+
+def test_a_row_that_was_written_though_nobody_said_so_keeps_its_file(
+    service: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection to the database breaks between its commit and the answer to it."""
+
+    @contextmanager
+    def unanswered(engine: Engine) -> Iterator[Connection]:
+        monkeypatch.undo()
+        with transaction(engine) as connection:
+            yield connection
+        raise OperationalError("COMMIT", None, Exception("the connection was lost"))
+
+    monkeypatch.setattr("api.routes.datasets.transaction", unanswered)
+    assert upload(service).status_code == 503
+    assert (names(service), files(service)) == (["novels"], [f"{SHA256}.txt"])
+    assert upload(service).status_code == 200
 
 
 def test_an_upload_that_an_api_cannot_wait_for_when_it_stops_leaves_nothing(settings: Settings) -> None:
