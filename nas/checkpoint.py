@@ -36,7 +36,8 @@ def write(path: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None
         part.replace(path)
     except (OSError, SafetensorError) as error:
         raise SearchFailed(
-            f"cannot save a checkpoint in {path.parent}: {error}; make room there, or put it right, and resume the search"
+            f"cannot save a checkpoint in {path.parent}: {error}; "
+            "make room there, or put it right, and resume the search"
         ) from error
     finally:
         part.unlink(missing_ok=True)
