@@ -42,6 +42,8 @@ def make_engine(url: str, *, busy_timeout_s: float = 30.0, foreign_keys: bool = 
             "the database URL cannot be read; it looks like sqlite:////var/lib/blockwright.db"
             " or postgresql+psycopg://user:password@host/name"
         ) from None
+    if "@" in (parsed.host or ""):  # the rest of a password, which every message about the host would show
+        raise ValueError("the database URL holds more than one @; in a password, write it as %40")
     backend = parsed.get_backend_name()
     if backend == "sqlite":
         if parsed.database in (None, "", ":memory:"):

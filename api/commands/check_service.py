@@ -78,7 +78,8 @@ def database(settings: DatabaseSettings) -> Finding:
     except ValueError as error:
         return Finding(name, "fail", str(error), "correct BLOCKWRIGHT_DATABASE_URL")
     url = make_url(settings.database_url)
-    shown = url.render_as_string(hide_password=True)
+    # libpq takes a password among the parameters too
+    shown = url.difference_update_query(["password", "sslpassword"]).render_as_string(hide_password=True)
     is_file = url.get_backend_name() == "sqlite"
     if is_file and not Path(str(url.database)).exists():
         return Finding(name, "ok", f"{shown} is not there yet; `blockwright serve` makes it")

@@ -318,12 +318,20 @@ def test_a_file_that_is_no_database(tmp_path: Path) -> None:
     assert found.todo == "put the file right or restore a backup"
 
 
-def test_a_database_that_does_not_answer_is_told_without_its_password(tmp_path: Path) -> None:
-    port = free_port()
-    settings = Settings(data_dir=tmp_path, database_url=f"postgresql+psycopg://user:secret@127.0.0.1:{port}/name")
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("user:secret@127.0.0.1:PORT/name", "user:***@127.0.0.1:PORT/name"),
+        ("user@127.0.0.1:PORT/name?password=secret&connect_timeout=5", "user@127.0.0.1:PORT/name?connect_timeout=5"),
+    ],
+)
+def test_a_database_that_does_not_answer_is_told_without_its_password(tmp_path: Path, url: str, shown: str) -> None:
+    port = str(free_port())
+    url, shown = (f"postgresql+psycopg://{each}".replace("PORT", port) for each in (url, shown))
+    settings = Settings(data_dir=tmp_path, database_url=url)
     found = service.database(settings)
     assert found.level == "fail"
-    assert found.what.startswith(f"postgresql+psycopg://user:***@127.0.0.1:{port}/name does not answer: ")
+    assert found.what.startswith(f"{shown} does not answer: ")
     assert "secret" not in found.what
     assert found.todo == "start it, and check address, user and password"
     assert service.clock(settings) == Finding(

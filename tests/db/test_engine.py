@@ -37,6 +37,10 @@ def test_sqlite_runs_with_our_pragmas(url: str) -> None:
         ("mysql://host/name", "unknown database 'mysql'; known: sqlite, postgresql"),
         ("blockwright", "the database URL cannot be read; it looks like sqlite:////var/lib/blockwright.db or postgres"),
         ("postgresql://host:port/name", "the database URL cannot be read"),
+        (
+            "postgresql://user:pass@word@host/name",
+            "^the database URL holds more than one @; in a password, write it as %40$",
+        ),
     ],
 )
 def test_other_databases_are_refused(url: str, message: str) -> None:
