@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from workers.folder import write_json
@@ -28,9 +28,15 @@ class Stopwatch:
         started = time.monotonic()
         try:
             yield
-        finally:
-            self.seconds[name] = round(self.seconds.get(name, 0.0) + time.monotonic() - started, 3)
-            write_json(self._path, self.seconds)
+        except BaseException:
+            with suppress(OSError):  # a full disk has its own reason to tell, and this is not it
+                self._note(name, started)
+            raise
+        self._note(name, started)
+
+    def _note(self, name: str, started: float) -> None:
+        self.seconds[name] = round(self.seconds.get(name, 0.0) + time.monotonic() - started, 3)
+        write_json(self._path, self.seconds)
 
     @property
     def total(self) -> float:
