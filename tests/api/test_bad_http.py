@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
+from api import body, protocol
 from api.gate import OPEN_PATHS, SIGN_IN
 from tests.api.raw import Answer, connected, exchange, head, read_answer
 from tests.api.running import TINY
@@ -285,6 +286,39 @@ def test_3_gigabytes_that_are_declared_are_refused_at_once_on_every_route(there:
                 answer = read_answer(connection, has_body=method != "HEAD")
             refused(answer, "too-large" if route.name == "add_dataset" else "body-too-large")
             assert (answer.status, answer.headers["connection"]) == (413, "close")
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n"], ids=["nothing", "no end"])
+@pytest.mark.parametrize("before", [0, 1], ids=["first", "second"])
+def test_a_request_that_never_comes_is_not_waited_for(
+    there: Standing, monkeypatch: pytest.MonkeyPatch, sent: bytes, before: int
+) -> None:
+    monkeypatch.setattr(protocol, "PATIENCE_S", 0.5)
+    with connected(there.service.url) as connection:
+        for _ in range(before):
+            connection.sendall(head("GET", "/healthz", Host="127.0.0.1"))
+            assert read_answer(connection).status == 200
+        connection.sendall(sent)
+        assert read_answer(connection).status == 0
+
+
+def test_a_body_that_never_comes_is_not_waited_for(
+    guarded: Standing, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Signing in reads one without a token."""
+    monkeypatch.setattr(body, "PATIENCE_S", 0.5)
+    begun = head("POST", SIGN_IN[1], Host="127.0.0.1", Content_Type="application/json", Content_Length="90") + b"{"
+    with connected(guarded.service.url) as connection:
+        connection.sendall(begun)
+        answer = read_answer(connection)
+    refused(answer, "body-incomplete")
+    assert answer.status == 408
+    with connected(guarded.service.url) as connection:
+        connection.sendall(begun)
+        connection.shutdown(socket.SHUT_WR)
+        read_answer(connection)
+    assert guarded.ask("GET", "/healthz").status == 200  # and by now whatever it makes of that is in the log
+    assert caplog.records == []
 
 
 @pytest.mark.parametrize("target", [UPLOAD, "/api/v1/searches", "/api/v1/latency-tables"])
