@@ -79,7 +79,8 @@ def _is_ours(process: ProcessId) -> bool:
     try:
         leader = psutil.Process(process.pid)
     except psutil.NoSuchProcess:
-        return True  # only the leader's orphans can bear the number
+        # Only the leader's orphans can bear the number, unless the machine was started again: then somebody else's do.
+        return psutil.boot_time() < process.started + _SAME_START_S
     return abs(leader.create_time() - process.started) < _SAME_START_S
 
 

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import time
 
+import psutil
+
 from workers import processes
 from workers.processes import ProcessId
 
@@ -72,6 +74,18 @@ def test_orphans_of_a_killed_leader_are_ended_too() -> None:
     deadline = time.monotonic() + 10
     while processes.members(found.pid):
         assert time.monotonic() < deadline
+
+
+def test_after_a_reboot_orphans_of_that_number_are_somebody_elses() -> None:
+    """Such as what was left running in a login session that has ended."""
+    child = start(STUBBORN, lines=2)
+    found = processes.identify(child.pid)
+    child.kill()
+    finish(child)
+    before_the_boot = ProcessId(found.pid, psutil.boot_time() - 100)
+    processes.end_session(before_the_boot, patience_s=0)
+    assert processes.members(found.pid)
+    processes.end_session(found, patience_s=0)
 
 
 def test_a_process_that_only_bears_the_number_is_left_alone() -> None:
