@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from api import show
+from api.plain import plain
 
 PLAIN_S = 10.0  # between two lines where the output is no terminal
 
@@ -68,7 +69,7 @@ class Picture:
         if kind == "stage":
             self.stage = data["stage"]
         elif kind == "warning":
-            self.warning = data["message"]
+            self.warning = plain(data["message"])
         elif kind == "trial":
             trial = self._trial(data)
             if data["state"] == "succeeded":

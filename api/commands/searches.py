@@ -17,6 +17,7 @@ from api.commands.connection import DataDir, SearchId, Url, checked, chosen, con
 from api.commands.datasets import upload
 from api.commands.files import named_file, read_json
 from api.commands.refuse import Refused
+from api.plain import plain
 from api.watching import Display, Picture
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the service's JSON.")]
@@ -182,7 +183,7 @@ def _headline(search: dict[str, Any]) -> Text:
     if search["stage"] and search["state"] == "running":
         text.append(f"  {search['stage']}, {search['progress']['share']:.0%}")
     if search["reason"]:
-        text.append(f": {search['reason']}")
+        text.append(f": {plain(search['reason'])}")  # it may quote what a program has printed
     return text
 
 

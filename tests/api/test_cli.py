@@ -129,6 +129,12 @@ def test_watching_a_search_that_fails_ends_with_its_reason_and_status_1(
     assert "failed: nothing moved beyond noise" in done.out
 
 
+def test_a_reason_gives_no_orders_to_a_terminal(served: Run, service: Running, claimed: Claimed) -> None:
+    with transaction(service.engine) as connection:
+        searches.finish(connection, claimed.lease, "failed", reason="ray said \x1b[31mno\x1b[0m\x1b]0;title\x07")
+    assert served("show").out.splitlines()[0].endswith(": ray said no]0;title")
+
+
 def test_submitting_may_watch_at_once(
     served: Run, service: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
