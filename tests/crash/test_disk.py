@@ -81,7 +81,7 @@ def test_no_room_for_a_checkpoint_ends_the_search_with_a_reason_and_with_room_it
 def test_no_room_for_the_database_holds_a_search_up_and_with_room_it_goes_on_by_itself(
     tmp_path: Path, known: Known, ray_cluster: Cluster, request: pytest.FixtureRequest
 ) -> None:
-    with small_disk(tmp_path / "small", 4, request.node.nodeid) as disk:
+    with small_disk(tmp_path / "small", 16, request.node.nodeid) as disk:  # its log alone takes 4
         url = f"sqlite:///{tmp_path}/small/blockwright.db"
         extra = {"BLOCKWRIGHT_DATABASE_URL": url, **of_the_session(ray_cluster)}
         with under_test(tmp_path / "data", extra=extra) as service:
