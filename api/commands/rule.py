@@ -15,7 +15,7 @@ from api.commands.connection import DataDir, SearchId, Url, chosen, connect
 from api.commands.refuse import Refused
 from db import ids
 from nas.errors import InvalidInput
-from nas.placement import Spacing, Zone, attention_positions
+from nas.placement import MAX_SLOTS, Spacing, Zone, attention_positions
 
 
 def register(app: typer.Typer) -> None:
@@ -45,6 +45,8 @@ def rule(
 ) -> None:
     """Print where attention goes, by the PAR paper's rule or by that of a search; nobody has trained that layout."""
     value = _ratio(ratio)
+    if blocks > MAX_SLOTS:
+        raise InvalidInput(f"blocks is {blocks}; it must be at most {MAX_SLOTS}, as many as a search may have")
     if spacing not in get_args(Spacing):
         raise InvalidInput(f"spacing is {spacing!r}; it must be uniform or stride")
     if zone not in (None, *get_args(Zone)):
@@ -93,7 +95,11 @@ def _print_found(client: Client, rule_id: str, blocks: int, ratio: Fraction | No
 
 
 def _ratio(text: str | None) -> Fraction | None:
+    if text is None:
+        return None
     try:
-        return None if text is None else Fraction(text)
+        if len(text) > 20 or "e" in text.lower():  # 1e999999999 would be written out
+            raise ValueError
+        return Fraction(text)
     except (ValueError, ZeroDivisionError):
-        raise InvalidInput(f"ratio is {text!r}; it must be a number, such as 5 or 9/2") from None
+        raise InvalidInput(f"ratio is {text[:20]!r}; it must be a number, such as 5 or 9/2") from None

@@ -50,7 +50,8 @@ def apply_stored_rule(rule_id: RuleId, body: schemas.RuleAtDepth, request: Reque
 def _layout(stored: StoredRule, request: dict[str, object], asked: schemas.RuleAtDepth) -> schemas.Layout:
     """Raises: RuleNotApplicable: the rule places nothing, or not at this depth and ratio."""
     rule = RuleStatement.from_json(stored.body)
-    ratio = None if asked.ratio is None else Fraction(str(asked.ratio))  # 4.1 as it is written, not as it is stored
+    # The number that was meant, 4.1 or 10/3, and not the float nearest to it: of 10 blocks, that one leaves 2, not 3.
+    ratio = None if asked.ratio is None else Fraction(asked.ratio).limit_denominator(1_000_000)
     try:
         searched = SearchRequest.model_validate(request)
         found = apply_rule(rule, searched, asked.n_slots, ratio=ratio, zone=asked.zone, spacing=asked.spacing)

@@ -154,6 +154,13 @@ def test_a_rule_without_a_placement_is_one_line(
     assert (status, found["code"], found["detail"]) == (422, "rule-not-applicable", detail)
 
 
+def test_a_ratio_is_the_fraction_that_was_meant(service: Running, rule_id: str) -> None:
+    for ratio, n_slots, n_attention in ((10 / 3, 10, 3), (14 / 3, 14, 3), (4.1, 41, 10), (3.999999, 16, 4), (4, 16, 4)):
+        status, layout = apply(service, rule_id, {"n_slots": n_slots, "ratio": ratio})
+        assert (status, len(layout["attention"]), layout["ratio"]) == (200, n_attention, ratio)
+    assert "ratio 10/3 as asked for" in apply(service, rule_id, {"n_slots": 10, "ratio": 10 / 3})[1]["statement"]
+
+
 def test_a_ratio_that_does_not_fit_is_one_line(service: Running, rule_id: str) -> None:
     status, found = apply(service, rule_id, {"n_slots": 1})
     assert (status, found["code"]) == (422, "rule-not-applicable")
@@ -216,6 +223,9 @@ def test_rule_prints_the_papers_layout_and_says_that_it_is_not_measured(run: Run
         ((), "give --ratio, such as --ratio 5, or --from with the id of a rule that a search found"),
         (("--ratio", "x"), "ratio is 'x'; it must be a number, such as 5 or 9/2"),
         (("--ratio", "1/0"), "ratio is '1/0'; it must be a number, such as 5 or 9/2"),
+        (("--ratio", "1e999999999"), "ratio is '1e999999999'; it must be a number, such as 5 or 9/2"),
+        (("--ratio", "9" * 400), f"ratio is '{'9' * 20}'; it must be a number, such as 5 or 9/2"),
+        (("--ratio", "5", "--blocks", "513"), "blocks is 513; it must be at most 512, as many as a search may have"),
         (("--ratio", "5", "--spacing", "wide"), "spacing is 'wide'; it must be uniform or stride"),
         (("--ratio", "5", "--zone", "end"), "zone is 'end'; it must be found or paper"),
         (("--ratio", "5", "--zone", "found"), "--zone found needs --from with the id of a rule that a search found"),
