@@ -32,7 +32,7 @@ Check = Callable[[], Finding]
 
 
 def look(checks: Mapping[str, Check], timeout_s: float) -> list[Finding]:
-    """The findings of all checks, side by side and in their order; one that takes too long is one that fails.
+    """The findings of all checks, side by side and in their order; one that breaks or takes too long fails.
 
     Args:
         checks: by the name of their finding.
@@ -43,7 +43,10 @@ def look(checks: Mapping[str, Check], timeout_s: float) -> list[Finding]:
     for name, check in checks.items():
 
         def run(name: str = name, check: Check = check) -> None:
-            found[name] = check()
+            try:
+                found[name] = check()
+            except Exception as error:  # such as a folder that we may not even look into
+                found[name] = _broken(name, error)
 
         threads.append(threading.Thread(target=run, name=name, daemon=True))
         threads[-1].start()
@@ -52,3 +55,13 @@ def look(checks: Mapping[str, Check], timeout_s: float) -> list[Finding]:
         thread.join(max(0.0, deadline - time.monotonic()))
     slow = Finding("", "fail", f"no answer within {timeout_s:g} s", "look at what it depends on: disk, network, load")
     return [found.get(name) or Finding(name, slow.level, slow.what, slow.todo) for name in checks]
+
+
+def _broken(name: str, error: Exception) -> Finding:
+    """Without the message of an error that is not the system's: it might hold a secret."""
+    reason = type(error).__name__
+    if isinstance(error, OSError) and error.strerror:
+        reason = error.strerror.lower() + (f": {error.filename}" if error.filename else "")
+    return Finding(
+        name, "fail", f"cannot be looked at: {reason}", "give this user the right to, or correct its setting"
+    )

@@ -576,6 +576,20 @@ def test_what_hangs_is_a_finding_of_its_own() -> None:
     never.set()
 
 
+def test_what_breaks_is_a_finding_and_shows_no_secret() -> None:
+    def forbidden() -> Finding:
+        raise PermissionError(13, "Permission denied", "/root/data")
+
+    def bug() -> Finding:
+        raise ValueError("postgresql://user:secret@host/name")
+
+    todo = "give this user the right to, or correct its setting"
+    assert look({"a": forbidden, "b": bug}, 20) == [
+        Finding("a", "fail", "cannot be looked at: permission denied: /root/data", todo),
+        Finding("b", "fail", "cannot be looked at: ValueError", todo),
+    ]
+
+
 @pytest.fixture
 def light(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Small packages in place of those that take seconds to import."""
