@@ -45,7 +45,7 @@ def look(checks: Mapping[str, Check], timeout_s: float) -> list[Finding]:
         def run(name: str = name, check: Check = check) -> None:
             try:
                 found[name] = check()
-            except Exception as error:  # such as a folder that we may not even look into
+            except Exception as error:  # noqa: BLE001 - such as a folder that we may not even look into
                 found[name] = _broken(name, error)
 
         threads.append(threading.Thread(target=run, name=name, daemon=True))
