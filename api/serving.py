@@ -128,7 +128,7 @@ def _answer(settings: Settings, listener: socket.socket, *, show: bool = False) 
 
     def ready() -> None:
         part = file.with_name(f".{file.name}.{os.getpid()}")
-        file.parent.mkdir(parents=True, exist_ok=True)
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         part.write_text(f"{url}\n")
         part.replace(file)
         print(f"Blockwright {installed()} answers at {url}  (data in {settings.data_dir}; Ctrl-C stops it)", flush=True)

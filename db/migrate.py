@@ -37,7 +37,7 @@ def _migrate(url: str, target: str, *, down: bool) -> str | None:
     engine = make_engine(url, foreign_keys=False)
     if engine.dialect.name == "sqlite":
         assert engine.url.database is not None  # make_engine takes files only
-        Path(engine.url.database).parent.mkdir(parents=True, exist_ok=True)
+        Path(engine.url.database).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
         with transaction(engine) as connection:
             one_at_a_time(connection, LOCK_MIGRATION)

@@ -68,7 +68,7 @@ def start(settings: Settings) -> Cluster:
     if found is not None:
         return found
     folder = settings.data_dir
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     token_file = _token_file(folder)
     command = [
         *(sys.executable, "-P", "-m", "workers.head", f"--folder={folder}", f"--temp-parent={settings.ray_temp_dir}"),

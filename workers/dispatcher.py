@@ -335,7 +335,7 @@ def _process(runner: Runner) -> ProcessId:
 @contextlib.contextmanager
 def _only_one(settings: Settings) -> Iterator[None]:
     """Hold the folder's lock; dispatchers over a Ray cluster of an address share it."""
-    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
         with lock(settings.data_dir / LOCK_FILE, shared=settings.ray_address is not None):
             yield

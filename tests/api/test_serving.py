@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -196,11 +197,13 @@ def test_a_name_that_is_no_address_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_api_alone_serves_a_migrated_database(tmp_path: Path) -> None:
-    with blockwright("migrate", data_dir=tmp_path) as process:
+    data_dir, elsewhere = tmp_path / "data", {"BLOCKWRIGHT_DATABASE_URL": f"sqlite:///{tmp_path}/elsewhere.db"}
+    with blockwright("migrate", data_dir=data_dir, **elsewhere) as process:
         process.wait(timeout=PATIENCE_S)
-    with blockwright("api", "--port", "0", data_dir=tmp_path) as process:
-        url = address(tmp_path)
+    with blockwright("api", "--port", "0", data_dir=data_dir, **elsewhere) as process:
+        url = address(data_dir)
         assert httpx.get(f"{url}/readyz", trust_env=False).status_code == 200
+        assert stat.S_IMODE(data_dir.stat().st_mode) == 0o700
         assert psutil.Process(process.pid).children() == []
         process.terminate()
         assert process.wait(timeout=PATIENCE_S) == 0

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -27,8 +28,9 @@ def test_fresh_database_goes_to_head(empty_url: str) -> None:
 
 
 @only("sqlite", "the file's folder; a PostgreSQL is made by its owner")
-def test_the_folder_of_the_file_is_made(kind: str, tmp_path: Path) -> None:
+def test_the_folder_of_the_file_is_made_and_is_for_its_owner_alone(kind: str, tmp_path: Path) -> None:
     assert migrate.upgrade(f"sqlite:///{tmp_path}/new/folder/blockwright.db") == revision.HEAD
+    assert stat.S_IMODE((tmp_path / "new" / "folder").stat().st_mode) == 0o700
 
 
 def test_head_is_known_without_alembic() -> None:

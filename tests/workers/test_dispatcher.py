@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -43,7 +44,8 @@ def test_a_second_dispatcher_of_a_folder_is_refused(tmp_path: Path) -> None:
 
 def test_a_database_that_is_not_migrated_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DispatcherError, match=r"the database is at revision None, not \d+; run: blockwright migrate"):
-        dispatcher.run(Settings(data_dir=tmp_path))
+        dispatcher.run(Settings(data_dir=tmp_path / "data"))
+    assert stat.S_IMODE((tmp_path / "data").stat().st_mode) == 0o700  # others are not to read the texts
 
 
 def test_a_dispatcher_ends_with_its_parent_if_told_so(tmp_path: Path) -> None:
