@@ -37,7 +37,8 @@ class Protocol(H11Protocol):
         """No byte of a head puts this off: a client that sends one now and then would never be done."""
         if self._silence is not None:
             self._silence.cancel()
-        self._silence = self.loop.call_later(PATIENCE_S, self._give_up)
+        if not self.transport.is_closing():
+            self._silence = self.loop.call_later(PATIENCE_S, self._give_up)
 
     def _give_up(self) -> None:
         if self.cycle is None or self.cycle.response_complete:
