@@ -20,6 +20,8 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
+from api.gate import SIGN_IN
+from api.session import MAX_BODY_SIZE
 from db import models, paging
 from db.engine import transaction
 from nas.config import SearchRequest
@@ -409,6 +411,9 @@ def test_what_is_not_strict_json_is_refused_on_every_route_that_takes_json(there
         tried += 1
         target = filled(route, lambda name: there.ids[name])
         answer = there.ask(method, target, TEXTS_OF_JSON[case], Content_Type="application/json")
+        if (method, target) == SIGN_IN and len(TEXTS_OF_JSON[case]) > MAX_BODY_SIZE:
+            refused(answer, "body-too-large")
+            continue
         assert answer.status == 400, (target, answer)
         refused(answer, "invalid-json")
     assert tried >= 4
