@@ -225,9 +225,9 @@ class Rule(BaseModel):
 class RuleAtDepth(BaseModel, extra="forbid"):
     """Which depth a rule is to be carried to, and how."""
 
-    n_slots: int = Field(ge=1, le=MAX_SLOTS, description="depth of the layout", examples=[32])
+    n_slots: int = Field(strict=True, ge=1, le=MAX_SLOTS, description="depth of the layout", examples=[32])
     ratio: float | None = Field(
-        None, ge=1, le=MAX_SLOTS, description="all blocks : attention blocks; null: the rule's own"
+        None, strict=True, ge=1, le=MAX_SLOTS, description="all blocks : attention blocks; null: the rule's own"
     )
     zone: Zone = Field(
         "found", description="found: the part of the depth where the seeds put attention; paper: the first two thirds"

@@ -120,14 +120,19 @@ def test_ratio_zone_and_spacing_may_be_chosen(
         ({}, "/n_slots", "required"),
         ({"n_slots": 0}, "/n_slots", "1"),
         ({"n_slots": 513}, "/n_slots", "512"),
-        ({"n_slots": "32x"}, "/n_slots", "integer"),
+        ({"n_slots": "32"}, "/n_slots", "integer"),
+        ({"n_slots": True}, "/n_slots", "integer"),
+        ({"n_slots": 32, "ratio": True}, "/ratio", "number"),
         ({"n_slots": 32, "ratio": 0.5}, "/ratio", "greater than or equal to 1"),
         ({"n_slots": 32, "ratio": 1e9}, "/ratio", "512"),
         ({"n_slots": 32, "spacing": "wide"}, "/spacing", "'uniform' or 'stride'"),
         ({"n_slots": 32, "zone": "end"}, "/zone", "'found' or 'paper'"),
         ({"n_slots": 32, "depth": 3}, "/depth", ""),
     ],
-    ids=["nothing", "no slot", "too deep", "no number", "no ratio", "far ratio", "spacing", "zone", "unknown"],
+    ids=[
+        *("nothing", "no slot", "too deep", "a text", "a truth value", "a true ratio", "no ratio", "far ratio"),
+        *("spacing", "zone", "unknown"),
+    ],
 )
 def test_a_body_out_of_range_is_refused_by_field(
     service: Running, rule_id: str, body: Any, pointer: str, detail: str
