@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
@@ -120,6 +120,12 @@ class _Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
+def _say(line: str) -> None:
+    """One line on standard output, past its buffer: a log on a full disk must end the service neither now nor later."""
+    with suppress(OSError):
+        os.write(sys.stdout.fileno(), f"{line}\n".encode())
+
+
 def _answer(settings: Settings, listener: socket.socket, *, show: bool = False) -> None:
     """Serve until asked to stop; the address is written down while the service answers."""
     app = create_app(settings)
@@ -131,13 +137,13 @@ def _answer(settings: Settings, listener: socket.socket, *, show: bool = False) 
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         part.write_text(f"{url}\n")
         part.replace(file)
-        print(f"Blockwright {installed()} answers at {url}  (data in {settings.data_dir}; Ctrl-C stops it)", flush=True)
+        _say(f"Blockwright {installed()} answers at {url}  (data in {settings.data_dir}; Ctrl-C stops it)")
         if not is_built():
-            print("it has no page yet: `make page` builds it", flush=True)
+            _say("it has no page yet: `make page` builds it")
         elif show and can_open():
             open_page(f"{url}/", _without_secrets())
         elif show:
-            print(f"no display here; open {url}/ in a browser", flush=True)
+            _say(f"no display here; open {url}/ in a browser")
 
     config = uvicorn.Config(
         app,

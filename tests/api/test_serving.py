@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import httpx
 import psutil
@@ -34,13 +35,13 @@ def wait_for(condition: Callable[[], object], what: str) -> None:
 
 
 @contextmanager
-def blockwright(*arguments: str, data_dir: Path, **variables: str) -> Iterator[subprocess.Popen[str]]:
+def blockwright(
+    *arguments: str, data_dir: Path, output: int | IO[bytes] = subprocess.PIPE, **variables: str
+) -> Iterator[subprocess.Popen[str]]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("BLOCKWRIGHT_")}
     environment |= variables
     command = [sys.executable, "-m", "api.cli", *arguments, "--data-dir", str(data_dir)]
-    process = subprocess.Popen(
-        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.PIPE, text=True)
     try:
         yield process
     finally:
@@ -78,6 +79,16 @@ def test_serve_migrates_answers_and_ends_in_good_order(tmp_path: Path, number: s
     assert "Traceback" not in err
     assert not dispatcher.is_running()
     assert not (tmp_path / "address").exists()
+
+
+def test_a_log_on_a_full_disk_does_not_keep_the_service_from_answering(tmp_path: Path) -> None:
+    with (
+        Path("/dev/full").open("wb") as full,
+        blockwright("serve", "--port", "0", data_dir=tmp_path, output=full) as it,
+    ):
+        assert httpx.get(f"{address(tmp_path)}/readyz", trust_env=False).json() == {"status": "ok"}
+        it.send_signal(signal.SIGTERM)
+        assert it.wait(timeout=PATIENCE_S) == 0
 
 
 def test_an_interrupted_migration_is_ended_and_says_nothing(tmp_path: Path) -> None:
