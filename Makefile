@@ -27,7 +27,7 @@ types: setup-dev
 	$(BIN)/python -m api.openapi catalog > build/catalog.json && mv build/catalog.json api/web/src/new/catalog.json
 
 test: setup-dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup --durations=12
 
 # Pictures of the page for README, from a real search of some minutes; DATA names a data folder to show instead.
 screenshots: setup-dev
@@ -35,7 +35,7 @@ screenshots: setup-dev
 
 # Kills every process of the service at ten random times, fills disks, runs 50 searches in a row; half an hour.
 test-crash: setup-dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m crash tests/crash
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m crash tests/crash --durations=12
 
 check: setup-dev
 	$(BIN)/ruff check .
