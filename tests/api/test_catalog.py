@@ -11,18 +11,7 @@ from nas import catalog
 from nas.config import SearchRequest
 from nas.cost import LatencyTable
 from tests.api.running import TINY, Claimed, Running
-
-TABLE: dict[str, Any] = {
-    "format_version": 1,
-    "device": {"processor": "test"},
-    "serve": {"mode": "prefill", "batch": 1, "query_length": 16, "memory_length": 0},
-    "entries": {},
-    "offset_ms": 0.5,
-    "scale": 1.0,
-    "error_median": 0.01,
-    "error_p95": 0.02,
-    "n_networks": 10,
-}
+from tests.api.standing import TABLE
 
 
 def test_the_catalogue_lists_every_block_with_letter_colour_and_options(service: Running) -> None:

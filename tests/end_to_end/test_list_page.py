@@ -14,18 +14,9 @@ from pydantic import SecretStr
 from api.settings import Settings
 from db.migrate import upgrade
 from tests.api.running import TINY, Running, running
-from tests.end_to_end.browser import NoBrowser, chromium, watched
+from tests.end_to_end.browser import watched
 
 TOKEN = "correct-horse-battery-staple"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    try:
-        with chromium() as started:
-            yield started
-    except NoBrowser as error:
-        pytest.skip(str(error))
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from api.settings import Settings
 from db import migrate
 from nas.data.corpora import read_corpus
 from tests.api.running import running
-from tests.end_to_end.browser import NoBrowser, Watched, chromium, watched
+from tests.end_to_end.browser import Watched, watched
 from tests.end_to_end.service import serving
 from workers.cluster import Cluster
 
@@ -50,15 +50,6 @@ REQUEST: dict[str, Any] = {
 def service(ray_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with serving(tmp_path_factory.mktemp("page"), ray_cluster, BLOCKWRIGHT_CPUS="2", BLOCKWRIGHT_GPUS="2") as url:
         yield url
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    try:
-        with chromium() as started:
-            yield started
-    except NoBrowser as error:
-        pytest.skip(str(error))
 
 
 @pytest.fixture
