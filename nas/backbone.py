@@ -20,9 +20,9 @@ def make_norm(norm: str, d_model: int) -> nn.Module:
     Raises:
         ValueError: unknown norm.
     """
-    if norm != "layer":
-        raise ValueError(f"unknown norm {norm!r}; known: layer")
-    return nn.LayerNorm(d_model)
+    if norm not in ("layer", "rms"):
+        raise ValueError(f"unknown norm {norm!r}; known: layer, rms")
+    return nn.LayerNorm(d_model) if norm == "layer" else nn.RMSNorm(d_model)
 
 
 class Backbone(nn.Module):

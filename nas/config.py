@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError, model_valid
 
 from nas import catalog
 from nas.errors import InvalidInput
-from nas.options import NetworkConfig, Shape, SlotConfig
+from nas.options import BackboneConfig, NetworkConfig, Shape, SlotConfig
 from nas.text import NAME
 
 
@@ -60,6 +60,10 @@ class Candidate(_Config):
         self.options.update(written_out)
         return self
 
+    def built_options(self) -> Any:
+        """The options as the block's own dataclass."""
+        return catalog.block(self.block).options(**self.options)
+
     @property
     def family(self) -> str:
         return catalog.block(self.block).family
@@ -76,8 +80,22 @@ class SearchSpace(_Config):
     d_model: int = Field(64, ge=4, le=16384, description="width D of the residual stream")
     n_heads: int = Field(4, ge=1, le=256, description="attention heads; each is d_model / n_heads wide")
     max_len: int = Field(128, ge=2, le=65536, description="longest sequence T, tokens")
-    positions: Literal["rotary", "none"] = Field("rotary", description="positions inside attention and MGK")
-    norm: Literal["layer"] = Field("layer", description="pre-norm of each slot: LayerNorm")
+    causal: bool = Field(True, description="decoder: a token sees only earlier ones; false: encoder")
+    positions: Literal["rotary", "none", "relative_bias", "transformer_xl"] = Field(
+        "rotary", description="positions inside attention; MGK knows rotary and none, and takes rotary for the others"
+    )
+    norm: Literal["layer", "rms"] = Field("layer", description="LayerNorm or RMSNorm")
+    norm_position: Literal["pre", "post"] = Field(
+        "pre", description="pre: one norm before the candidates of a slot; post: each candidate its own, behind the sum"
+    )
+    dropout: float = Field(0.0, ge=0, lt=1, description="of what a block adds, and of hidden activations")
+    attention_dropout: float = Field(0.0, ge=0, lt=1, description="of attention probabilities")
+    memory_length: int = Field(0, ge=0, le=65536, description="earlier tokens that each slot keeps between segments")
+    clamp_len: int | None = Field(
+        None, ge=1, le=65536, description="largest distance of transformer_xl positions in evaluation; None: all"
+    )
+    same_length: bool = Field(False, description="in evaluation every query sees memory_length + 1 keys")
+    backbone: BackboneConfig = Field(BackboneConfig(), description="embeddings and head, which are not searched")
     candidates: tuple[Candidate, ...] = Field(
         tuple(Candidate(label=name, block=name) for name in ("attention", "ffn", "identity", "sgu", "mgk")),
         max_length=32,
@@ -90,7 +108,15 @@ class SearchSpace(_Config):
     def _check(self) -> Self:
         if not self.candidates:
             raise ValueError("candidates is empty; a slot needs at least one")
-        self.shape(causal=True)
+        shape = self.shape()
+        for candidate in self.candidates:
+            options = candidate.built_options()
+            if not hasattr(options, "check"):  # a plug-in's may have nothing that depends on the shape
+                continue
+            try:
+                options.check(shape)
+            except ValueError as error:
+                raise ValueError(f"candidate {candidate.label!r}: {error}") from None
         labels = self.labels
         for label in labels:
             if labels.count(label) > 1:
@@ -101,8 +127,8 @@ class SearchSpace(_Config):
     def labels(self) -> list[str]:
         return [candidate.label for candidate in self.candidates]
 
-    def shape(self, *, causal: bool) -> Shape:
-        return Shape(self.d_model, self.n_heads, self.max_len, causal, self.positions)
+    def shape(self) -> Shape:
+        return Shape(**{field.name: getattr(self, field.name) for field in fields(Shape)})
 
     def candidate(self, label: str) -> Candidate:
         """Raises: InvalidInput: no candidate has this label."""
@@ -324,4 +350,5 @@ class SearchRequest(_Config):
         """The concrete network with these candidate labels, slot by slot."""
         chosen = [self.space.candidate(labels[slot]) for slot in range(self.space.n_slots)]
         slots = tuple(SlotConfig(candidate.block, candidate.options) for candidate in chosen)
-        return NetworkConfig(self.space.shape(causal=True), vocab_size, slots, self.space.norm)
+        space = self.space
+        return NetworkConfig(space.shape(), vocab_size, slots, space.norm, space.norm_position, space.backbone)

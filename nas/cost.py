@@ -22,7 +22,7 @@ from nas.errors import InvalidInput
 
 def entry_key(candidate: Candidate, space: SearchSpace, serve: ServeMode) -> str:
     """What a measured entry belongs to: (block, options, Shape, serve mode), whatever the request's label."""
-    shape = space.shape(causal=True)
+    shape = space.shape()
     parts = [candidate.block, candidate.options, vars(shape), serve.model_dump()]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
@@ -103,18 +103,25 @@ def fbnet_loss(loss: Any, latency: Any, *, cost_scale: float = 0.2, cost_power: 
 
 def parameters(architecture: Architecture, space: SearchSpace) -> int:
     """Parameters of the slots' blocks and their norms; embedding, last norm and head are not counted."""
-    shape = space.shape(causal=True)
+    shape = space.shape()
     total = 0
     for label in architecture.labels:
         candidate = space.candidate(label)
         spec = catalog.block(candidate.block)
-        norm = 0 if spec.family == "identity" else 2 * shape.d_model
+        norm = 0 if spec.family == "identity" else (2 if space.norm == "layer" else 1) * shape.d_model
         total += norm + spec.parameters(shape, spec.options(**candidate.options))
     return total
 
 
-def flops(labels: Sequence[str], space: SearchSpace, tokens: int) -> int:
-    """Floating-point operations of the slots' blocks for one sequence of T = tokens, 2 per multiply-add."""
-    shape = space.shape(causal=True)
-    specs = [(catalog.block(space.candidate(label).block), space.candidate(label).options) for label in labels]
-    return sum(spec.flops(shape, spec.options(**options), tokens) for spec, options in specs)
+def flops(labels: Sequence[str], space: SearchSpace, tokens: int, memory: int = 0) -> int:
+    """Floating-point operations of the slots' blocks for one sequence, 2 per multiply-add.
+
+    Args:
+        labels: of the slots.
+        space: which they are of.
+        tokens: T that are read.
+        memory: earlier tokens that attention sees beside them.
+    """
+    shape = space.shape()
+    chosen = [space.candidate(label) for label in labels]
+    return sum(catalog.block(each.block).flops(shape, each.built_options(), tokens, memory) for each in chosen)

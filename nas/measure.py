@@ -102,7 +102,9 @@ def measure_table(space: SearchSpace, serve: ServeMode, *, threads: int, seed: i
     def network(labels: Sequence[str]) -> Network:
         chosen = [space.candidate(label) for label in labels]
         slots = tuple(SlotConfig(candidate.block, candidate.options) for candidate in chosen)
-        return Network(NetworkConfig(space.shape(causal=True), VOCAB_SIZE, slots, space.norm), classes).eval()
+        return Network(
+            NetworkConfig(space.shape(), VOCAB_SIZE, slots, space.norm, space.norm_position, space.backbone), classes
+        ).eval()
 
     with _inference(threads, seed):
         tokens = _tokens(serve)

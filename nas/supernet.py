@@ -22,7 +22,7 @@ class MixedBlock(nn.Module):
 
     def __init__(self, space: SearchSpace, classes: Mapping[str, type[Block]]) -> None:
         super().__init__()
-        shape = space.shape(causal=True)
+        shape = space.shape()
         self.norm = make_norm(space.norm, space.d_model)
         self.labels = space.labels
         # Identity has no module: it costs nothing and computes nothing.
@@ -79,7 +79,7 @@ class Supernet(nn.Module):
 
     def __init__(self, space: SearchSpace, vocab_size: int, classes: Mapping[str, type[Block]]) -> None:
         super().__init__()
-        self.backbone = Backbone(space.shape(causal=True), vocab_size, space.norm)
+        self.backbone = Backbone(space.shape(), vocab_size, space.norm)
         self.slots = nn.ModuleList(MixedBlock(space, classes) for _ in range(space.n_slots))
 
     def _enter(self, tokens: Tensor) -> tuple[Tensor, Context]:

@@ -16,7 +16,7 @@ class Attention(Block):
 
     def __init__(self, shape: Shape, options: AttentionOptions) -> None:
         super().__init__(shape, options)
-        self.n_heads = options.n_heads or shape.n_heads
+        self.n_heads = options.heads(shape)
         self.rotary = shape.positions == "rotary"
         width = self.n_heads * shape.head_width
         self.proj_in = nn.Linear(shape.d_model, 3 * width, bias=False)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from nas.blocks.base import Block, Context
+from nas.blocks.base import Context, PositionWise
 from nas.options import IdentityOptions
 
 
-class Identity(Block):
+class Identity(PositionWise):
     """Returns zeros, so that x + block(norm(x)) is x. Networks and supernets skip it instead of running it."""
 
     Options = IdentityOptions

@@ -26,7 +26,7 @@ class MixtureOfGaussianKeys(Block):
 
     def __init__(self, shape: Shape, options: MgkOptions) -> None:
         super().__init__(shape, options)
-        self.n_heads = options.n_heads or max(1, shape.n_heads // 2)
+        self.n_heads = options.heads(shape)
         self.n_keys = options.n_keys
         self.rotary = shape.positions == "rotary"
         width = self.n_heads * shape.head_width

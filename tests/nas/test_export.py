@@ -33,7 +33,7 @@ FILES = {
 }
 LABELS = ("attention", "ffn", "identity", "sgu", "mgk")
 REQUEST = SearchRequest(name="a | b", space=SearchSpace(n_slots=5, d_model=16, n_heads=2))
-CONFIG = NetworkConfig(REQUEST.space.shape(causal=True), 256, tuple(SlotConfig(label) for label in LABELS))
+CONFIG = NetworkConfig(REQUEST.space.shape(), 256, tuple(SlotConfig(label) for label in LABELS))
 
 
 def network(seed: int = 0) -> Network:

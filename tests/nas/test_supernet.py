@@ -42,7 +42,7 @@ def tokens() -> Tensor:
 def derived(supernet: Supernet, path: list[int]) -> Network:
     """The concrete network that holds the supernet's own weights of this path."""
     slots = tuple(SlotConfig(SPACE.candidates[k].block, SPACE.candidates[k].options) for k in path)
-    network = Network(NetworkConfig(SPACE.shape(causal=True), 11, slots), CLASSES)
+    network = Network(NetworkConfig(SPACE.shape(), 11, slots), CLASSES)
     state = {name: value for name, value in supernet.state_dict().items() if name.startswith("backbone.")}
     for index, k in enumerate(path):
         label = SPACE.labels[k]
