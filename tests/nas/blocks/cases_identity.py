@@ -1,0 +1,3 @@
+from nas.options import IdentityOptions
+
+OPTIONS = {"default": IdentityOptions()}
