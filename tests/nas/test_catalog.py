@@ -51,21 +51,21 @@ def test_attention_and_ffn_have_the_known_counts() -> None:
     attention, ffn = catalog.block("attention"), catalog.block("ffn")
     assert attention.parameters(shape, attention.options()) == 4 * 512 * 512
     assert ffn.parameters(shape, ffn.options()) == 2 * 512 * 2048 + 2048 + 512  # par-search.md 1.4, without the norm
-    assert ffn.flops(shape, ffn.options(), tokens) == 4 * tokens * 512 * 2048
-    assert attention.flops(shape, attention.options(), tokens) == 8 * tokens * 512**2 + 4 * tokens**2 * 512
+    assert ffn.flops(shape, ffn.options(), tokens, 0) == 4 * tokens * 512 * 2048
+    assert attention.flops(shape, attention.options(), tokens, 0) == 8 * tokens * 512**2 + 4 * tokens**2 * 512
 
 
 @pytest.mark.parametrize("name", ["attention", "sgu", "mgk"])
 def test_flops_of_token_mixers_grow_faster_than_the_sequence(name: str) -> None:
     spec = catalog.block(name)
-    short, long = (spec.flops(SHAPES[0], spec.options(), tokens) for tokens in (32, 64))
+    short, long = (spec.flops(SHAPES[0], spec.options(), tokens, 0) for tokens in (32, 64))
     assert long > 2 * short
 
 
 def test_ffn_flops_are_linear_and_identity_costs_nothing() -> None:
     ffn, identity = catalog.block("ffn"), catalog.block("identity")
-    assert ffn.flops(SHAPES[0], ffn.options(), 64) == 2 * ffn.flops(SHAPES[0], ffn.options(), 32)
-    assert identity.flops(SHAPES[0], identity.options(), 64) == 0
+    assert ffn.flops(SHAPES[0], ffn.options(), 64, 0) == 2 * ffn.flops(SHAPES[0], ffn.options(), 32, 0)
+    assert identity.flops(SHAPES[0], identity.options(), 64, 0) == 0
     assert identity.parameters(SHAPES[0], identity.options()) == 0
 
 
@@ -118,7 +118,7 @@ def test_installed_package_cannot_take_a_name_that_is_taken(monkeypatch: pytest.
 def test_block_of_an_installed_package_is_a_candidate_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
     installed(monkeypatch, "tests.nas.test_catalog:PLUG_IN")
     space = SearchSpace.model_validate({"candidates": ["attention", "wide_ffn"]})
-    assert space.candidate("wide_ffn").options == {"ratio": 4}
+    assert space.candidate("wide_ffn").options == {"ratio": 4, "activation": "gelu", "bias": True}
     assert space.candidate("wide_ffn").family == "ffn"
 
 
