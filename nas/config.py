@@ -144,20 +144,27 @@ class ServeMode(_Config):
     mode: Literal["prefill"] = Field("prefill", description="whole sequences at once")
     batch: int = Field(8, ge=1, le=4096, description="sequences per call")
     query_length: int = Field(128, ge=1, le=65536, description="tokens per sequence")
-    memory_length: Literal[0] = Field(0, description="earlier tokens kept in memory")
+    memory_length: int = Field(0, ge=0, le=65536, description="earlier tokens that each slot has kept in memory")
 
 
 class Task(_Config):
     """Data and objective, with the lengths the model is trained at and served at."""
 
-    objective: Literal["causal_lm"] = Field("causal_lm", description="predict each next token")
+    objective: Literal["causal_lm", "masked_lm"] = Field(
+        "causal_lm", description="causal_lm: predict each next token; masked_lm: 15% of the tokens, from both sides"
+    )
     dataset: str = Field("python-docs", pattern=NAME, description="registered name")
     dataset_fingerprint: str | None = Field(
         None, pattern=r"^[0-9a-f]{64}$", description="sha256 of the text; filled in when it is known"
     )
-    tokenizer: Literal["bytes"] = Field("bytes", description="256 byte values")
-    train_length: int = Field(128, ge=2, le=65536, description="tokens per training window")
+    tokenizer: Literal["bytes"] = Field("bytes", description="256 byte values, and one for MASK in masked_lm")
+    train_length: int = Field(128, ge=2, le=65536, description="tokens per training window, or segment with memory")
     serve: tuple[ServeMode, ...] = Field((ServeMode(),), min_length=1, max_length=8)
+
+    @property
+    def vocab_size(self) -> int:
+        """Token ids: the byte values, and one more behind them for MASK where it is needed."""
+        return 257 if self.objective == "masked_lm" else 256
 
 
 class Method(_Config):
@@ -287,6 +294,22 @@ class SearchRequest(_Config):
         for serve in self.task.serve:
             if serve.query_length > self.space.max_len:
                 raise ValueError(f"query_length {serve.query_length} is longer than max_len {self.space.max_len}")
+            if serve.memory_length > self.space.memory_length:
+                raise ValueError(
+                    f"memory_length of a serve mode is {serve.memory_length}; the space's is "
+                    f"{self.space.memory_length}, and slots keep no more"
+                )
+        wanted = self.task.objective == "causal_lm"
+        if self.space.causal != wanted:
+            raise ValueError(
+                f"task.objective is {self.task.objective!r} but space.causal is {str(self.space.causal).lower()}; "
+                f"it must be {str(wanted).lower()}"
+            )
+        if self.space.backbone.n_classes:
+            raise ValueError(
+                f"space.backbone.n_classes is {self.space.backbone.n_classes} but task.objective is "
+                f"{self.task.objective!r}, which predicts tokens; it must be 0"
+            )
         families = {candidate.family for candidate in self.space.candidates}
         budget = self.budget.latency
         needs_parent = bool(self.retrain.baselines) or (budget is not None and budget.ratio_to_parent is not None)

@@ -1,6 +1,7 @@
 """Requests: frozen, closed, whole in JSON, and refused with one clear line where they make no sense."""
 
 import json
+from dataclasses import asdict, fields
 from typing import Any
 
 import pytest
@@ -8,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from nas import catalog
 from nas.config import Budget, Candidate, LatencyBudget, Method, SearchRequest, SearchSpace
 from nas.errors import InvalidInput
-from nas.options import Shape, SlotConfig
+from nas.options import FfnOptions, MgkOptions, Shape, SlotConfig
 
 
 def merged(path: str, value: Any) -> dict[str, Any]:
@@ -55,7 +57,7 @@ def refusals(request: dict[str, Any] | str) -> list[tuple[str, str]]:
         ),
         (
             "space.candidates", [{"label": "f", "block": "ffn", "options": {"width": 4}}], "space.candidates.0",
-            "Value error, unknown option 'width' of block 'ffn'; known: ratio",
+            "Value error, unknown option 'width' of block 'ffn'; known: activation, bias, ratio",
         ),
         (
             "space.candidates", [{"label": "i", "block": "identity", "options": {"width": 4}}], "space.candidates.0",
@@ -73,6 +75,27 @@ def refusals(request: dict[str, Any] | str) -> list[tuple[str, str]]:
         ("task.dataset", "../secret", "task.dataset", "String should match pattern '^[a-z0-9][a-z0-9_.-]{0,63}$'"),
         ("task.train_length", 256, "", "Value error, train_length 256 is longer than max_len 128"),
         ("task.serve", [{"query_length": 512}], "", "Value error, query_length 512 is longer than max_len 128"),
+        (
+            "task.serve", [{"memory_length": 64}], "",
+            "Value error, memory_length of a serve mode is 64; the space's is 0, and slots keep no more",
+        ),
+        (
+            "task.serve", [{"memory_length": -1}], "task.serve.0.memory_length",
+            "Input should be greater than or equal to 0",
+        ),
+        (
+            "task.objective", "masked_lm", "",
+            "Value error, task.objective is 'masked_lm' but space.causal is true; it must be false",
+        ),
+        (
+            "space.causal", False, "",
+            "Value error, task.objective is 'causal_lm' but space.causal is false; it must be true",
+        ),
+        (
+            "space.backbone.n_classes", 2, "",
+            "Value error, space.backbone.n_classes is 2 but task.objective is 'causal_lm', which predicts tokens; "
+            "it must be 0",
+        ),
         ("task.serve", [], "task.serve", "Tuple should have at least 1 item after validation, not 0"),
         ("method.alpha_share", 0, "method.alpha_share", "Input should be greater than 0"),
         ("method.warmup_share", 1, "method.warmup_share", "Input should be less than 1"),
@@ -165,9 +188,8 @@ def test_ranges_whose_ends_do_not_go_together_are_refused() -> None:
 def test_empty_request_has_every_default_and_stores_them_written_out() -> None:
     request = SearchRequest.model_validate({})
     stored = request.model_dump(mode="json")
-    assert stored["space"]["candidates"][4] == {
-        "label": "mgk", "block": "mgk", "options": {"n_heads": None, "n_keys": 2},
-    }  # fmt: skip
+    for candidate in stored["space"]["candidates"]:
+        assert candidate["options"] == asdict(catalog.block(candidate["block"]).options())
     assert stored["format_version"] == 1
     assert SearchRequest.model_validate(stored) == request
 
@@ -181,7 +203,8 @@ def test_bare_name_is_a_candidate_of_that_label_with_default_options() -> None:
 def test_options_are_written_out_in_one_order_without_touching_the_callers_dict() -> None:
     given_options = {"n_keys": 3}
     candidate = Candidate(label="m", block="mgk", options=given_options)
-    assert list(candidate.options.items()) == [("n_heads", None), ("n_keys", 3)]
+    assert list(candidate.options) == [option.name for option in fields(MgkOptions)]
+    assert candidate.options["n_keys"] == 3
     assert given_options == {"n_keys": 3}
 
 
@@ -267,7 +290,7 @@ def test_network_config_holds_the_chosen_blocks_with_their_options_slot_by_slot(
     )
     config = request.network_config(["f2", "identity"], 256)
     assert config.shape == Shape(64, 4, 128, True, "rotary")
-    assert config.slots == (SlotConfig("ffn", {"ratio": 2}), SlotConfig("identity", {}))
+    assert config.slots == (SlotConfig("ffn", asdict(FfnOptions(ratio=2))), SlotConfig("identity", {}))
     assert (config.vocab_size, config.norm) == (256, "layer")
 
 
@@ -291,6 +314,14 @@ def test_space_without_attention_has_no_interleaved_parent(request_without_paren
             "sgu; without them set retrain.baselines to [] and the budget in ms",
         )
     ]
+
+
+def test_masked_lm_has_one_token_id_more_for_mask_and_takes_no_memory() -> None:
+    request = SearchRequest.model_validate({"space": {"causal": False}, "task": {"objective": "masked_lm"}})
+    assert (SearchRequest().task.vocab_size, request.task.vocab_size) == (256, 257)
+    ((place, message),) = refusals({"space": {"causal": False, "memory_length": 8}, "task": {"objective": "masked_lm"}})
+    assert place == "space"
+    assert message.startswith("Value error, memory_length is 8 in an encoder")
 
 
 def test_budget_may_be_absolute_relative_or_absent() -> None:
