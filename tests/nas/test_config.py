@@ -80,10 +80,6 @@ def refusals(request: dict[str, Any] | str) -> list[tuple[str, str]]:
             "Value error, memory_length of a serve mode is 64; the space's is 0, and slots keep no more",
         ),
         (
-            "task.serve", [{"memory_length": -1}], "task.serve.0.memory_length",
-            "Input should be greater than or equal to 0",
-        ),
-        (
             "task.objective", "masked_lm", "",
             "Value error, task.objective is 'masked_lm' but space.causal is true; it must be false",
         ),
