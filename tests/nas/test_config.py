@@ -77,7 +77,7 @@ def refusals(request: dict[str, Any] | str) -> list[tuple[str, str]]:
         ("task.serve", [{"query_length": 512}], "", "Value error, query_length 512 is longer than max_len 128"),
         (
             "task.serve", [{"memory_length": 64}], "",
-            "Value error, memory_length of a serve mode is 64; the space's is 0, and slots keep no more",
+            "Value error, memory_length of a serve mode is 64 but the space's is 0; slots keep no memory",
         ),
         (
             "task.objective", "masked_lm", "",
