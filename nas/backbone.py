@@ -1,21 +1,27 @@
-"""What is not searched: token embedding, last norm, head, and the context that blocks see.
+"""What is not searched: embeddings, last norm, head, and the context that blocks see.
 
-B batch, T tokens, D model width, V vocabulary.
+B batch, T tokens, D model width, H heads, W head width, V vocabulary.
 """
 
 from __future__ import annotations
 
+import math
+
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nas.blocks.base import Context
-from nas.options import Shape
+from nas.heads import IGNORE, WEIGHT_STD, AdaptiveEmbedding, AdaptiveSoftmax, TiedLinear, drawn
+from nas.options import NetworkConfig
 
-EMBEDDING_STD = 0.5  # measured: tied heads and embeddings of std 0.02 cost a small parent 0.1 bits per byte
+# Measured: tied heads and embeddings of std 0.02 cost a small parent 0.1 bits per byte. An embedding that is also the
+# head, or is multiplied by sqrt(D), starts at WEIGHT_STD: with rows this wide the first logits would be sqrt(D) / 2 wide.
+EMBEDDING_STD = 0.5
 
 
 def make_norm(norm: str, d_model: int) -> nn.Module:
-    """The norm before a slot's block or the head.
+    """The norm of a slot or before the head.
 
     Raises:
         ValueError: unknown norm.
@@ -25,32 +31,190 @@ def make_norm(norm: str, d_model: int) -> nn.Module:
     return nn.LayerNorm(d_model) if norm == "layer" else nn.RMSNorm(d_model)
 
 
+def absolute_sinusoids(positions: Tensor, width: int) -> Tensor:
+    """sin(t f_e), then cos(t f_e), with f_e = 10000^(-2e/D). Vaswani et al. 2017 (arXiv:1706.03762), section 3.5.
+
+    Args:
+        positions: (T,) t, integers.
+        width: D; of an odd one the last cosine is left out.
+
+    Returns:
+        (T, D), float32.
+    """
+    half = (width + 1) // 2
+    exponents = torch.arange(half, device=positions.device, dtype=torch.float32) * (2 / width)
+    angles = positions.to(torch.float32)[:, None] * 10000.0**-exponents
+    return torch.cat([angles.sin(), angles.cos()], dim=-1)[:, :width]
+
+
+def check_tokens(tokens: Tensor, longest: int | None) -> None:
+    """Raises: ValueError: the input is not (B, T), or T is more than `longest`."""
+    if tokens.dim() != 2:
+        raise ValueError(f"tokens have {tokens.dim()} axes; they must be (batch, tokens)")
+    if longest is not None and tokens.shape[1] > longest:
+        raise ValueError(f"input has {tokens.shape[1]} tokens; this network takes at most {longest}")
+
+
 class Backbone(nn.Module):
-    """Embedding in, norm and untied head out. Positions are the blocks' own (rotary)."""
+    """Embeddings in, norm and head out, and what all blocks share.
 
-    def __init__(self, shape: Shape, vocab_size: int, norm: str) -> None:
+    Args:
+        config: of the network; its slots are not read.
+
+    Raises:
+        ValueError: unknown norm, a cluster without width, or a decoder that would classify by its first token.
+    """
+
+    def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
-        self.shape = shape
-        self.embedding = nn.Embedding(vocab_size, shape.d_model)
-        nn.init.normal_(self.embedding.weight, std=EMBEDDING_STD)
-        self.norm = make_norm(norm, shape.d_model)
-        self.proj_out = nn.Linear(shape.d_model, vocab_size)
+        self.shape = shape = config.shape
+        self.options = options = config.backbone
+        width, vocab_size = shape.d_model, config.vocab_size
+        if options.n_classes and options.pooling == "first" and shape.causal:
+            raise ValueError("pooling is 'first' in a decoder, whose first token sees no other; it must be 'mean'")
+        cutoffs = [each for each in options.cutoffs if each < vocab_size]
+        tied = options.tied_head and not options.n_classes
+        std = WEIGHT_STD if tied or options.scaled_embedding else EMBEDDING_STD
 
-    def embed(self, tokens: Tensor) -> Tensor:  # (B, T) integers -> (B, T, D)
-        """Raises: ValueError: the input is not (B, T) or longer than the shape's max_len."""
-        if tokens.dim() != 2:
-            raise ValueError(f"tokens have {tokens.dim()} axes; they must be (batch, tokens)")
-        if tokens.shape[1] > self.shape.max_len:
-            raise ValueError(f"input has {tokens.shape[1]} tokens; this network takes at most {self.shape.max_len}")
-        out: Tensor = self.embedding(tokens)
-        return out
+        self.embedding: nn.Module
+        if cutoffs:
+            self.embedding = AdaptiveEmbedding(vocab_size, width, cutoffs, options.div_value, std)
+        else:
+            self.embedding = nn.Embedding(vocab_size, width)
+            nn.init.normal_(self.embedding.weight, std=std)
+        learned = options.position_embedding == "learned"
+        self.positions = drawn(shape.max_len, width) if learned else None
+        self.token_types = drawn(options.token_types, width) if options.token_types else None
+        self.embedding_norm = make_norm(config.norm, width) if options.embedding_norm else None
+        self.u: nn.Parameter | None = None
+        self.v: nn.Parameter | None = None
+        if shape.positions == "transformer_xl":  # one pair for all layers, as in the released code
+            self.u = drawn(shape.n_heads, shape.head_width)
+            self.v = drawn(shape.n_heads, shape.head_width)
+        # In post-norm the last slot has normed already.
+        self.norm = make_norm(config.norm, width) if config.norm_position == "pre" else None
+        self.transform: nn.Module | None = None
+        if options.head_transform:
+            gelu = nn.GELU(approximate="tanh")  # the faster one, as in the blocks
+            self.transform = nn.Sequential(nn.Linear(width, width), gelu, make_norm(config.norm, width))
+
+        self.proj_out: nn.Module
+        if options.n_classes:
+            self.proj_out = nn.Linear(width, options.n_classes)
+        elif isinstance(self.embedding, AdaptiveEmbedding):
+            rows = self.embedding if tied else AdaptiveEmbedding(vocab_size, width, cutoffs, options.div_value)
+            self.proj_out = AdaptiveSoftmax(rows, tied=tied)
+        elif tied:
+            assert isinstance(self.embedding, nn.Embedding)
+            self.proj_out = TiedLinear(self.embedding)
+        else:
+            self.proj_out = nn.Linear(width, vocab_size)
+
+    @property
+    def longest(self) -> int | None:
+        """Tokens that the embeddings have positions for; None: any number."""
+        return None if self.positions is None else self.shape.max_len
+
+    def embed(self, tokens: Tensor, token_types: Tensor | None = None, *, start: int = 0) -> Tensor:
+        """The input of the first slot: the sum of the embeddings, normed where the config says so, with dropout.
+
+        Args:
+            tokens: (B, T) token ids.
+            token_types: (B, T) type of each token; None: all are of type 0.
+            start: position of the first token.
+
+        Returns:
+            (B, T, D).
+
+        Raises:
+            ValueError: token types for a network that has none.
+        """
+        x: Tensor = self.embedding(tokens)
+        if self.options.scaled_embedding:
+            x = x * math.sqrt(self.shape.d_model)
+        end = start + tokens.shape[1]
+        if self.positions is not None:
+            x = x + self.positions[start:end]
+        elif self.options.position_embedding == "sinusoidal":
+            x = x + absolute_sinusoids(torch.arange(start, end, device=x.device), x.shape[-1]).to(x.dtype)
+        if self.token_types is not None:
+            x = x + (self.token_types[0] if token_types is None else F.embedding(token_types, self.token_types))
+        elif token_types is not None:
+            raise ValueError("token_types are given, but the network's backbone has 0 of them")
+        if self.embedding_norm is not None:
+            x = self.embedding_norm(x)
+        return F.dropout(x, self.shape.dropout, self.training)
 
     def context(self, tokens: Tensor, key_padding: Tensor | None = None) -> Context:
         """What the blocks may know of (B, T) tokens; key_padding: (B, T) bool, True where a token is real."""
-        positions = torch.arange(tokens.shape[1], device=tokens.device)
-        lengths = None if key_padding is None else key_padding.sum(dim=1)
-        return Context(causal=self.shape.causal, positions=positions, key_padding=key_padding, lengths=lengths)
+        shape = self.shape
+        return Context(
+            causal=shape.causal,
+            positions=torch.arange(tokens.shape[1], device=tokens.device),
+            key_padding=key_padding,
+            lengths=None if key_padding is None else key_padding.sum(dim=1),
+            biases=None if self.u is None or self.v is None else (self.u, self.v),
+            clamp_len=None if self.training else shape.clamp_len,
+            span=shape.memory_length + 1 if shape.same_length and not self.training else None,
+        )
 
-    def head(self, x: Tensor) -> Tensor:  # (B, T, D) -> (B, T, V) logits
-        out: Tensor = self.proj_out(self.norm(x))
+    def head(self, hidden: Tensor) -> Tensor:
+        """(B, T, D) behind the last slot -> (B, T, V) logits; log-probabilities where the softmax is adaptive."""
+        x = self._transformed(self._finished(hidden))
+        if isinstance(self.proj_out, AdaptiveSoftmax):
+            return self.proj_out.log_prob(x.flatten(0, 1)).view(*x.shape[:2], -1)
+        out: Tensor = self.proj_out(x)
+        return out
+
+    def nats(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        """Cross-entropy of each position; the head runs where there is a target, and nowhere else.
+
+        Args:
+            hidden: (B, T, D) behind the last slot.
+            targets: (B, T) token ids, IGNORE where a position is not scored.
+
+        Returns:
+            (B, T) nats, in float32 or better; 0 where a position is not scored.
+        """
+        scored = targets != IGNORE
+        if bool(scored.all()):
+            return self._nats(hidden.flatten(0, 1), targets.flatten()).view_as(targets)
+        nats = self._nats(hidden[scored], targets[scored])
+        return nats.new_zeros(targets.shape).masked_scatter(scored, nats)
+
+    def _nats(self, hidden: Tensor, targets: Tensor) -> Tensor:  # (N, D), (N,) -> (N,)
+        x = self._transformed(self._finished(hidden))
+        if isinstance(self.proj_out, AdaptiveSoftmax):
+            output: Tensor = self.proj_out(x.to(torch.promote_types(x.dtype, torch.float32)), targets).output
+            return -output
+        logits: Tensor = self.proj_out(x)
+        logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        return F.cross_entropy(logits, targets, reduction="none")
+
+    def pool(self, hidden: Tensor, key_padding: Tensor | None = None) -> Tensor:
+        """(B, T, D) behind the last slot -> (B, D): the first token, or the mean over those that key_padding has."""
+        x = self._finished(hidden)
+        if self.options.pooling == "first":
+            return x[:, 0]
+        if key_padding is None:
+            return x.mean(dim=1)
+        real = key_padding[:, :, None]
+        return torch.where(real, x, 0).sum(dim=1) / real.sum(dim=1).clamp_min(1)
+
+    def classes(self, hidden: Tensor, key_padding: Tensor | None = None) -> Tensor:
+        """(B, T, D) behind the last slot -> (B, n_classes) logits."""
+        out: Tensor = self.proj_out(self._transformed(self.pool(hidden, key_padding)))
+        return out
+
+    def _finished(self, hidden: Tensor) -> Tensor:
+        """The last norm; in post-norm, where the last slot has normed, Transformer-XL's last dropout (BERT has none)."""
+        if self.norm is None:
+            return hidden if self.transform is not None else F.dropout(hidden, self.shape.dropout, self.training)
+        out: Tensor = self.norm(hidden)
+        return out
+
+    def _transformed(self, x: Tensor) -> Tensor:
+        if self.transform is None:
+            return x
+        out: Tensor = self.transform(x)
         return out

@@ -20,6 +20,7 @@ from nas.config import SearchRequest
 from nas.cost import LatencyTable
 from nas.data.parts import VOCAB_SIZE, Parts, eval_windows, sample_windows
 from nas.gumbel import gumbel, path_factor, sample, straight_through, temperature
+from nas.network import Memory
 from nas.pressure import Pressure, target_ms
 from nas.steps import StepRecord
 from nas.supernet import Supernet
@@ -118,7 +119,7 @@ class Search:
         for slot, choice in enumerate(path):
             self.updates[slot, choice] += 1
         loss = weight_step(
-            lambda tokens: self.supernet.forward_path(tokens, path),
+            lambda tokens: self._logits(self.supernet.forward_path(tokens, path)),
             self._windows("weight_data"),
             self.optimiser,
             lr=learning_rate(self.step, self.method.n_steps, self.method),
@@ -174,12 +175,15 @@ class Search:
 
     def _alpha_forward(self, tokens: Tensor, soft: Tensor) -> Tensor:
         if self.method.alpha_estimator == "soft":
-            return self.supernet.forward_mixture(tokens, soft.to(self.device))
+            return self._logits(self.supernet.forward_mixture(tokens, soft.to(self.device)))
         path = soft.argmax(dim=-1)
         choices: list[int] = path.tolist()
         if self.method.alpha_estimator == "single_path":
-            return self.supernet.forward_path(tokens, choices, path_factor(soft, path).to(self.device))
-        return self.supernet.forward_mixture(tokens, straight_through(soft).to(self.device), choices)
+            return self._logits(self.supernet.forward_path(tokens, choices, path_factor(soft, path).to(self.device)))
+        return self._logits(self.supernet.forward_mixture(tokens, straight_through(soft).to(self.device), choices))
+
+    def _logits(self, run: tuple[Tensor, Memory | None]) -> Tensor:
+        return self.supernet.backbone.head(run[0])
 
     # -- reports --------------------------------------------------------------------------------------------------
 
@@ -191,11 +195,13 @@ class Search:
         probabilities = self.alphas.probabilities()
         weights = probabilities.to(self.device)
         self.supernet.eval()
-        soft = self._validate(lambda tokens: self.supernet.forward_mixture(tokens, weights))
+        soft = self._validate(lambda tokens: self._logits(self.supernet.forward_mixture(tokens, weights)))
         # Before alpha has moved there is no largest entry: argmax would only name the first candidate.
         leaders: Sequence[int] = probabilities.argmax(dim=-1).tolist()
         moved = self.alphas.n_updates > 0
-        hard = self._validate(lambda tokens: self.supernet.forward_path(tokens, leaders)) if moved else None
+        hard = (
+            self._validate(lambda tokens: self._logits(self.supernet.forward_path(tokens, leaders))) if moved else None
+        )
         self.supernet.train()
         entropy = -(probabilities * probabilities.clamp_min(1e-30).log()).sum(dim=-1).mean()
         return StepRecord(

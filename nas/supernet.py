@@ -1,7 +1,8 @@
-"""The supernet: L slots, each a `MixedBlock` of the K candidates behind one norm and one residual.
+"""The supernet: L slots, each a `MixedBlock` of the K candidates.
 
-A slot computes x + sum_k w_k block_k(norm(x)); identity adds nothing, so that alpha compares what each block adds
-(par-search.md section 1.2, pre-norm form; Mandava et al. 2020, arXiv:2009.04534). B batch, T tokens, D model width.
+In pre-norm a slot computes x + sum_k w_k block_k(norm(x)), with one norm; identity adds nothing, so that alpha compares
+what each block adds. In post-norm it computes sum_k w_k F_k with F_k = norm_k(x + block_k(x)), and F = x for identity
+(par-search.md section 1.2; Mandava et al. 2020, arXiv:2009.04534). B batch, T tokens, M of memory, D model width.
 """
 
 from __future__ import annotations
@@ -9,42 +10,87 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nas import catalog
-from nas.backbone import Backbone, make_norm
+from nas.backbone import Backbone, check_tokens, make_norm
 from nas.blocks.base import Block, Context
 from nas.config import SearchSpace
+from nas.network import Memory, remember, seeing, shortest, unpacked_memory
+from nas.options import NetworkConfig
 
 
 class MixedBlock(nn.Module):
-    """One slot: a shared norm and every candidate block. Choices are arguments, never state."""
+    """One slot: every candidate block, behind one shared norm or each with its own. Choices are arguments, never state.
+
+    `blocks`, and in post-norm `norms`, hold the candidates by their number in the space: a label may be no module name.
+    """
 
     def __init__(self, space: SearchSpace, classes: Mapping[str, type[Block]]) -> None:
         super().__init__()
         shape = space.shape()
-        self.norm = make_norm(space.norm, space.d_model)
-        self.labels = space.labels
+        self.dropout = space.dropout
+        self.n_candidates = len(space.candidates)
+        self.norm = make_norm(space.norm, space.d_model) if space.norm_position == "pre" else None
         # Identity has no module: it costs nothing and computes nothing.
         self.blocks = nn.ModuleDict(
             {
-                candidate.label: classes[candidate.block](
+                str(number): classes[candidate.block](
                     shape, catalog.block(candidate.block).options(**candidate.options)
                 )
-                for candidate in space.candidates
+                for number, candidate in enumerate(space.candidates)
                 if candidate.family != "identity"
             }
         )
+        self.norms = nn.ModuleDict()
+        if space.norm_position == "post":
+            self.norms.update({number: make_norm(space.norm, space.d_model) for number in self.blocks})
 
-    def one(self, x: Tensor, context: Context, choice: int, factor: Tensor | None = None) -> Tensor:
-        """The slot with one candidate, (B, T, D); `factor` is single-path mode's exact 1 that carries a gradient."""
-        label = self.labels[choice]
-        if label not in self.blocks:
+    @property
+    def uses_memory(self) -> bool:
+        return any(isinstance(block, Block) and block.uses_memory for block in self.blocks.values())
+
+    @property
+    def longest(self) -> int | None:
+        return shortest(block.longest for block in self.blocks.values() if isinstance(block, Block))
+
+    def one(
+        self,
+        x: Tensor,
+        context: Context,
+        choice: int,
+        factor: Tensor | None = None,
+        memory: Tensor | None = None,
+    ) -> Tensor:
+        """The slot with one candidate.
+
+        Args:
+            x: (B, T, D).
+            context: from the backbone.
+            choice: number of the candidate.
+            factor: single-path mode's exact 1 that carries a gradient.
+            memory: (B, M, D) raw inputs of earlier tokens.
+
+        Returns:
+            (B, T, D).
+        """
+        if self.norm is None:
+            out = self._whole(x, seeing(context, memory, None), choice)
+            return out if factor is None else factor * out
+        if str(choice) not in self.blocks:
             return x
-        added: Tensor = self.blocks[label](self.norm(x), context)
+        added = self._added(self.norm(x), seeing(context, memory, self.norm), choice)
         return x + (added if factor is None else factor * added)
 
-    def mixture(self, x: Tensor, context: Context, weights: Tensor, only: int | None = None) -> Tensor:
+    def mixture(
+        self,
+        x: Tensor,
+        context: Context,
+        weights: Tensor,
+        only: int | None = None,
+        memory: Tensor | None = None,
+    ) -> Tensor:
         """The slot with every candidate, weighted.
 
         Args:
@@ -53,19 +99,34 @@ class MixedBlock(nn.Module):
             weights: (K,) on the simplex.
             only: let the gradient with respect to x through this candidate alone. In straight-through mode the
                 others have weight zero, so nothing is lost, and their activations need not be kept.
+            memory: (B, M, D) raw inputs of earlier tokens.
 
         Returns:
             (B, T, D).
         """
-        normed = self.norm(x)
+        normed = x if self.norm is None else self.norm(x)
+        context = seeing(context, memory, self.norm)
         total = torch.zeros_like(x)
-        for index, label in enumerate(self.labels):
-            if label not in self.blocks:
+        for number in range(self.n_candidates):
+            if self.norm is not None and str(number) not in self.blocks:
                 continue
-            with torch.set_grad_enabled(torch.is_grad_enabled() and (only is None or only == index)):
-                added: Tensor = self.blocks[label](normed, context)
-            total = total + weights[index] * added
-        return x + total
+            with torch.set_grad_enabled(torch.is_grad_enabled() and (only is None or only == number)):
+                part = (
+                    self._added(normed, context, number) if self.norm is not None else self._whole(x, context, number)
+                )
+            total = total + weights[number] * part
+        return total if self.norm is None else x + total
+
+    def _added(self, normed: Tensor, context: Context, number: int) -> Tensor:
+        """What a candidate adds to the residual stream."""
+        return F.dropout(self.blocks[str(number)](normed, context), self.dropout, self.training)
+
+    def _whole(self, x: Tensor, context: Context, number: int) -> Tensor:
+        """F_k of the post-norm form."""
+        if str(number) not in self.blocks:
+            return x
+        out: Tensor = self.norms[str(number)](x + self._added(x, context, number))
+        return out
 
 
 class Supernet(nn.Module):
@@ -79,29 +140,57 @@ class Supernet(nn.Module):
 
     def __init__(self, space: SearchSpace, vocab_size: int, classes: Mapping[str, type[Block]]) -> None:
         super().__init__()
-        self.backbone = Backbone(space.shape(), vocab_size, space.norm)
+        config = NetworkConfig(space.shape(), vocab_size, (), space.norm, space.norm_position, space.backbone)
+        self.backbone = Backbone(config)
         self.slots = nn.ModuleList(MixedBlock(space, classes) for _ in range(space.n_slots))
+        self.memory_length = space.memory_length
 
-    def _enter(self, tokens: Tensor) -> tuple[Tensor, Context]:
-        return self.backbone.embed(tokens), self.backbone.context(tokens)
+    @property
+    def longest(self) -> int | None:
+        """Tokens that an input may have: what the shortest of all candidates and the position embeddings take."""
+        return shortest([self.backbone.longest, *(_mixed(slot).longest for slot in self.slots)])
 
-    def forward_path(self, tokens: Tensor, path: Sequence[int], factors: Tensor | None = None) -> Tensor:
+    def forward_path(
+        self,
+        tokens: Tensor,
+        path: Sequence[int],
+        factors: Tensor | None = None,
+        *,
+        memory: Memory | None = None,
+        key_padding: Tensor | None = None,
+    ) -> tuple[Tensor, Memory | None]:
         """Run one candidate per slot.
 
         Args:
             tokens: (B, T) token ids.
-            path: (L,) candidate indices.
+            path: (L,) candidate numbers.
             factors: (L,) of single-path mode, each exactly 1.
+            memory: of the segment before, whatever path it took.
+            key_padding: (B, T) bool, True where a token is real; None when all are.
 
         Returns:
-            (B, T, V) logits.
-        """
-        x, context = self._enter(tokens)
-        for index, (slot, choice) in enumerate(zip(self.slots, path, strict=True)):
-            x = _mixed(slot).one(x, context, choice, None if factors is None else factors[index])
-        return self.backbone.head(x)
+            (B, T, D) for the backbone's head, and the memory for the next segment; None where the space has no memory.
 
-    def forward_mixture(self, tokens: Tensor, weights: Tensor, path: Sequence[int] | None = None) -> Tensor:
+        Raises:
+            ValueError: the input is not (B, T) or is longer than `longest`, or memory does not fit the supernet.
+        """
+        x, context, earlier = self._enter(tokens, memory, key_padding)
+        kept: Memory = []
+        for index, (slot, choice) in enumerate(zip(self.slots, path, strict=True)):
+            kept.append(self._remember(slot, earlier[index], x))
+            factor = None if factors is None else factors[index]
+            x = _mixed(slot).one(x, context, choice, factor, earlier[index])
+        return x, kept if self.memory_length else None
+
+    def forward_mixture(
+        self,
+        tokens: Tensor,
+        weights: Tensor,
+        path: Sequence[int] | None = None,
+        *,
+        memory: Memory | None = None,
+        key_padding: Tensor | None = None,
+    ) -> tuple[Tensor, Memory | None]:
         """Run every candidate of every slot, weighted.
 
         Args:
@@ -109,14 +198,35 @@ class Supernet(nn.Module):
             weights: (L, K), rows on the simplex.
             path: (L,) the chosen candidates when the rows are one-hot (straight-through): the only ones whose
                 activations are kept.
+            memory: of the segment before.
+            key_padding: (B, T) bool, True where a token is real; None when all are.
 
         Returns:
-            (B, T, V) logits.
+            (B, T, D) for the backbone's head, and the memory for the next segment; None where the space has no memory.
+
+        Raises:
+            ValueError: as `forward_path`.
         """
-        x, context = self._enter(tokens)
+        x, context, earlier = self._enter(tokens, memory, key_padding)
+        kept: Memory = []
         for index, slot in enumerate(self.slots):
-            x = _mixed(slot).mixture(x, context, weights[index], None if path is None else path[index])
-        return self.backbone.head(x)
+            kept.append(self._remember(slot, earlier[index], x))
+            only = None if path is None else path[index]
+            x = _mixed(slot).mixture(x, context, weights[index], only, earlier[index])
+        return x, kept if self.memory_length else None
+
+    def _enter(
+        self, tokens: Tensor, memory: Memory | None, key_padding: Tensor | None
+    ) -> tuple[Tensor, Context, Sequence[Tensor | None]]:
+        check_tokens(tokens, self.longest)
+        earlier = unpacked_memory(memory, len(self.slots), key_padding)
+        return self.backbone.embed(tokens), self.backbone.context(tokens, key_padding), earlier
+
+    def _remember(self, slot: nn.Module, earlier: Tensor | None, x: Tensor) -> Tensor | None:
+        """Every slot keeps its inputs while any of its candidates may need them, whichever is chosen now."""
+        if not self.memory_length or not _mixed(slot).uses_memory:
+            return None
+        return remember(earlier, x, self.memory_length)
 
 
 def _mixed(slot: nn.Module) -> MixedBlock:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import ModuleType
 
-from nas import backbone, network, options
+from nas import backbone, heads, network, options
 from nas.blocks import base
 from nas.blocks.base import Block
 from nas.errors import InvalidInput
@@ -107,7 +107,7 @@ def _modules(classes: Mapping[str, type[Block]]) -> list[ModuleType]:
         for used in (*reversed(each.Options.__mro__), *reversed(each.__mro__)):
             if used.__module__.split(".")[0] not in ALLOWED_PACKAGES:
                 found.append(sys.modules[used.__module__])
-    return list(dict.fromkeys([*found, backbone, network, program]))
+    return list(dict.fromkeys([*found, heads, backbone, network, program]))
 
 
 def _imports(tree: ast.Module) -> Iterator[_Import]:

@@ -106,14 +106,14 @@ def test_options_of_a_slot_reach_its_block() -> None:
 
 def test_embedding_is_wide_and_the_head_untied() -> None:
     torch.manual_seed(0)
-    backbone = Backbone(SHAPE, 4096, "layer")
+    backbone = Backbone(NetworkConfig(SHAPE, 4096, ()))
     assert backbone.embedding.weight.std().item() == pytest.approx(EMBEDDING_STD, rel=0.02)  # 65,536 draws
     assert backbone.embedding.weight is not backbone.proj_out.weight
 
 
 def test_context_carries_causality_padding_and_lengths() -> None:
     padding = torch.tensor([[True, True, False], [True, True, True]])
-    context = Backbone(Shape(16, 4, 12, causal=False), VOCAB, "layer").context(tokens(2, 3), padding)
+    context = Backbone(NetworkConfig(Shape(16, 4, 12, causal=False), VOCAB, ())).context(tokens(2, 3), padding)
     assert context.causal is False
     assert context.positions.tolist() == [0, 1, 2]
     assert context.lengths is not None

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from nas.blocks import block_classes
 from nas.config import SearchSpace
 from nas.gumbel import gumbel, path_factor, straight_through
-from nas.network import Network
+from nas.network import Memory, Network
 from nas.options import NetworkConfig, SlotConfig
 from nas.supernet import MixedBlock, Supernet
 
@@ -39,18 +39,21 @@ def tokens() -> Tensor:
     return torch.randint(0, 11, (2, 8), generator=seeded(1))
 
 
+def logits(supernet: Supernet, run: tuple[Tensor, Memory | None]) -> Tensor:
+    return supernet.backbone.head(run[0])
+
+
 def derived(supernet: Supernet, path: list[int]) -> Network:
     """The concrete network that holds the supernet's own weights of this path."""
     slots = tuple(SlotConfig(SPACE.candidates[k].block, SPACE.candidates[k].options) for k in path)
     network = Network(NetworkConfig(SPACE.shape(), 11, slots), CLASSES)
     state = {name: value for name, value in supernet.state_dict().items() if name.startswith("backbone.")}
     for index, k in enumerate(path):
-        label = SPACE.labels[k]
         for name, value in supernet.state_dict().items():
             if k != IDENTITY and name.startswith(f"slots.{index}.norm."):
                 state[name] = value
-            if name.startswith(f"slots.{index}.blocks.{label}."):
-                state[name.replace(f"blocks.{label}", "block")] = value
+            if name.startswith(f"slots.{index}.blocks.{k}."):
+                state[name.replace(f"blocks.{k}", "block")] = value
     network.load_state_dict(state)
     return network.eval()
 
@@ -65,7 +68,7 @@ def test_one_hot_mixture_is_the_chosen_block_bitwise(supernet: Supernet, choice:
     weights[choice] = 1.0
     expected = x
     if choice != IDENTITY:
-        expected = x + slot.blocks[SPACE.labels[choice]](slot.norm(x), context)
+        expected = x + slot.blocks[str(choice)](slot.norm(x), context)
     assert torch.equal(slot.mixture(x, context, weights), expected)
     assert torch.equal(slot.one(x, context, choice), expected)
 
@@ -85,9 +88,7 @@ def test_mixture_is_the_weighted_sum_over_the_shared_norm(supernet: Supernet) ->
     context = supernet.backbone.context(torch.zeros(2, 8, dtype=torch.long))
     weights = torch.softmax(torch.randn(K, generator=seeded(4)), dim=0)
     normed = slot.norm(x)
-    expected = x + sum(
-        weights[k] * slot.blocks[label](normed, context) for k, label in enumerate(SPACE.labels) if k != IDENTITY
-    )
+    expected = x + sum(weights[k] * slot.blocks[str(k)](normed, context) for k in range(K) if k != IDENTITY)
     torch.testing.assert_close(slot.mixture(x, context, weights), expected, atol=1e-5, rtol=0)
 
 
@@ -100,29 +101,31 @@ def test_straight_through_single_path_and_derived_network_agree_bitwise(
         soft[index, k] = 0.6
     hard = straight_through(soft)
     expected = derived(supernet, path)(tokens)
-    assert torch.equal(supernet.forward_mixture(tokens, hard, path), expected)
-    assert torch.equal(supernet.forward_mixture(tokens, hard), expected)
-    assert torch.equal(supernet.forward_path(tokens, path), expected)
-    assert torch.equal(supernet.forward_path(tokens, path, path_factor(soft, torch.tensor(path))), expected)
+    assert torch.equal(logits(supernet, supernet.forward_mixture(tokens, hard, path)), expected)
+    assert torch.equal(logits(supernet, supernet.forward_mixture(tokens, hard)), expected)
+    assert torch.equal(logits(supernet, supernet.forward_path(tokens, path)), expected)
+    assert torch.equal(
+        logits(supernet, supernet.forward_path(tokens, path, path_factor(soft, torch.tensor(path)))), expected
+    )
 
 
 def test_all_identity_is_the_embedding(supernet: Supernet, tokens: Tensor) -> None:
     expected = supernet.backbone.head(supernet.backbone.embed(tokens))
-    assert torch.equal(supernet.forward_path(tokens, [IDENTITY] * 3), expected)
+    assert torch.equal(logits(supernet, supernet.forward_path(tokens, [IDENTITY] * 3)), expected)
 
 
 def test_weights_of_candidates_not_chosen_do_not_matter_in_hard_mode(supernet: Supernet, tokens: Tensor) -> None:
     path = [0, 1, 3]
     hard = nn.functional.one_hot(torch.tensor(path), K).float()
-    before = supernet.forward_mixture(tokens, hard)
+    before = logits(supernet, supernet.forward_mixture(tokens, hard))
     with torch.no_grad():
         for index, slot in enumerate(supernet.slots):
             assert isinstance(slot, MixedBlock)
-            for label, block in slot.blocks.items():
-                if label != SPACE.labels[path[index]]:
+            for number, block in slot.blocks.items():
+                if number != str(path[index]):
                     for parameter in block.parameters():
                         parameter.mul_(1.5)
-    assert torch.equal(supernet.forward_mixture(tokens, hard), before)
+    assert torch.equal(logits(supernet, supernet.forward_mixture(tokens, hard)), before)
 
 
 # -- gradients with respect to alpha --------------------------------------------------------------------------------
@@ -138,13 +141,13 @@ def loss_and_gradient(
     soft = torch.softmax((alpha + noise) / tau, dim=-1)
     path: list[int] = soft.argmax(-1).tolist()
     if estimator == "soft":
-        logits = supernet.forward_mixture(tokens, soft)
+        out = logits(supernet, supernet.forward_mixture(tokens, soft))
     elif estimator == "straight_through":
-        logits = supernet.forward_mixture(tokens, straight_through(soft), path)
+        out = logits(supernet, supernet.forward_mixture(tokens, straight_through(soft), path))
     else:
-        logits = supernet.forward_path(tokens, path, path_factor(soft, torch.tensor(path)))
-    direction = torch.randn(logits.shape, generator=seeded(8)).to(logits.dtype)
-    loss = (logits * direction).sum()
+        out = logits(supernet, supernet.forward_path(tokens, path, path_factor(soft, torch.tensor(path))))
+    direction = torch.randn(out.shape, generator=seeded(8)).to(out.dtype)
+    loss = (out * direction).sum()
     (gradient,) = torch.autograd.grad(loss, alpha)
     return loss.detach(), gradient, path
 
@@ -180,9 +183,9 @@ def test_gradient_is_the_closed_form_for_a_linear_loss(estimator: str) -> None:
     products = torch.stack(
         [
             torch.zeros((), dtype=torch.float64)
-            if label == "identity"
-            else (direction * slot.blocks[label](normed, context)).sum()
-            for label in SPACE.labels
+            if k == IDENTITY
+            else (direction * slot.blocks[str(k)](normed, context)).sum()
+            for k in range(K)
         ]
     )
     for seed in range(20, 30):
@@ -240,10 +243,10 @@ def test_single_path_gives_a_gradient_to_whole_rows_unless_identity_was_drawn(
 
 def test_single_path_touches_only_the_chosen_candidates(supernet: Supernet, tokens: Tensor) -> None:
     path = [0, IDENTITY, 3]
-    supernet.forward_path(tokens, path).sum().backward()
+    logits(supernet, supernet.forward_path(tokens, path)).sum().backward()
     for name, parameter in supernet.named_parameters():
         chosen = name.startswith("backbone.") or any(
-            k != IDENTITY and (name.startswith((f"slots.{i}.norm.", f"slots.{i}.blocks.{SPACE.labels[k]}.")))
+            k != IDENTITY and (name.startswith((f"slots.{i}.norm.", f"slots.{i}.blocks.{k}.")))
             for i, k in enumerate(path)
         )
         assert (parameter.grad is not None) == chosen, name
