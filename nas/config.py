@@ -11,9 +11,9 @@ from dataclasses import asdict, fields
 from itertools import combinations, product
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError, field_validator, model_validator
 
-from nas import catalog
+from nas import catalog, presets
 from nas.errors import InvalidInput
 from nas.options import BackboneConfig, NetworkConfig, Shape, SlotConfig
 from nas.text import NAME
@@ -275,7 +275,13 @@ class SearchRequest(_Config):
         pattern=r"^[^\x00-\x1f\x7f-\x9f]+$",  # it is printed on terminals, which take orders in control characters
         description="for people",
     )
-    space: SearchSpace = SearchSpace()
+    preset: str | None = Field(
+        None,
+        max_length=40,
+        description="whole request that this one changes: what is given here stands, of objects part by part",
+        json_schema_extra={"enum": [*presets.PRESETS, None]},
+    )
+    space: SearchSpace = SearchSpace.model_validate(presets.PRESETS[presets.DEFAULT]["space"])
     task: Task = Task()
     method: Method = Method()
     budget: Budget = Budget()
@@ -287,6 +293,19 @@ class SearchRequest(_Config):
         None, pattern=r"^[0-9a-f]{32}$", description="id of the table to use; None: measure or reuse"
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _expand_preset(cls, value: Any) -> Any:
+        name = value.get("preset") if isinstance(value, Mapping) else None
+        return presets.expand(value) if isinstance(name, str) and name in presets.PRESETS else value
+
+    @field_validator("preset")
+    @classmethod
+    def _check_preset(cls, name: str | None) -> str | None:
+        if name is not None and name not in presets.PRESETS:
+            raise ValueError(presets.refusal(name))
+        return name
+
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.task.train_length > self.space.max_len:
@@ -294,7 +313,7 @@ class SearchRequest(_Config):
         for serve in self.task.serve:
             if serve.query_length > self.space.max_len:
                 raise ValueError(f"query_length {serve.query_length} is longer than max_len {self.space.max_len}")
-            # More than the space's is served as well: Transformer-XL learns with 192 tokens of memory, and has 640 later.
+            # It may be more than the space's: Transformer-XL learns with 192 tokens of memory, and is served with 640.
             if serve.memory_length and not self.space.memory_length:
                 raise ValueError(
                     f"memory_length of a serve mode is {serve.memory_length} but the space's is 0; slots keep no memory"

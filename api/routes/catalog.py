@@ -7,10 +7,10 @@ from pydantic import TypeAdapter
 
 from api import schemas
 from api.deps import AppSettings, tagged
-from api.examples import DESCRIPTIONS, PRESETS
 from api.settings import Settings
 from nas import catalog
 from nas.config import SearchRequest
+from nas.presets import DESCRIPTIONS, PRESETS
 from nas.text import MIN_BYTES
 
 router = APIRouter(prefix="/api/v1", tags=["catalog"])
@@ -35,7 +35,7 @@ def whole(settings: Settings) -> schemas.Catalog:
         )
         for spec in catalog.blocks().values()
     ]
-    presets = {name: SearchRequest.model_validate(preset) for name, preset in PRESETS.items()}
+    presets = {name: SearchRequest.model_validate({"preset": name}) for name in PRESETS}
     return schemas.Catalog(
         blocks=blocks,
         families=list(catalog.FAMILIES),

@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
-from api.examples import PRESETS, REQUEST
+from api.examples import REQUEST
 from db import datasets, latency_tables, searches
 from db.engine import transaction
 from nas import catalog
 from nas.config import SearchRequest
 from nas.cost import LatencyTable
+from nas.presets import PRESETS
 from tests.api.running import TINY, Claimed, Running
 from tests.api.standing import TABLE
 

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from api.examples import DESCRIPTIONS, PRESETS
 from api.field_errors import field_errors
 from api.openapi import catalog
 from nas.config import SearchRequest
+from nas.presets import DESCRIPTIONS, PRESETS
 from tests.api.running import Running
 
 ROOT = Path(__file__).parents[2]

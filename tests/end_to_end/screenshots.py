@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 from playwright.sync_api import Browser, ViewportSize, expect
 
-from api.examples import PRESETS
+from nas.presets import PRESETS
 from tests.end_to_end.browser import DESKTOP, NoBrowser, chromium, watched
 from tests.end_to_end.png import smaller
 from tests.end_to_end.service import ROOT, serving

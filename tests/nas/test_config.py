@@ -181,8 +181,8 @@ def test_ranges_whose_ends_do_not_go_together_are_refused() -> None:
     ]
 
 
-def test_empty_request_has_every_default_and_stores_them_written_out() -> None:
-    request = SearchRequest.model_validate({})
+def test_empty_space_has_every_default_and_stores_them_written_out() -> None:
+    request = SearchRequest.model_validate({"space": {}})
     stored = request.model_dump(mode="json")
     for candidate in stored["space"]["candidates"]:
         assert candidate["options"] == asdict(catalog.block(candidate["block"]).options())
