@@ -21,20 +21,63 @@ FAMILIES = ("attention", "ffn", "identity", "sgu", "mgk")
 _BUILT_IN = (attention.SPEC, ffn.SPEC, identity.SPEC, sgu.SPEC, mgk.SPEC)
 
 
+_own: dict[str, BlockSpec] = {}  # of this process alone: what Python code has registered
+
+
 @cache
-def blocks() -> Mapping[str, BlockSpec]:
-    """Every known block by name: the built-in ones, then those of installed packages.
+def installed() -> Mapping[str, BlockSpec]:
+    """The built-in blocks by name, then those of installed packages.
 
     Raises:
-        InvalidInput: an installed package claims a name that is taken.
+        InvalidInput: what an installed package registers cannot be loaded, is no BlockSpec, or takes a name or a
+            letter that is taken.
     """
     specs = {spec.name: spec for spec in _BUILT_IN}
     for entry in entry_points(group=ENTRY_POINT_GROUP):
-        spec: BlockSpec = entry.load()
+        try:
+            spec = entry.load()
+        except (ImportError, AttributeError, InvalidInput) as error:
+            raise InvalidInput(f"entry point {entry.value!r} cannot be loaded: {error}") from error
+        if not isinstance(spec, BlockSpec):
+            raise InvalidInput(f"entry point {entry.value!r} names {spec!r}; it must name a nas.specs.base.BlockSpec")
         if spec.name in specs:
             raise InvalidInput(f"entry point {entry.value!r} registers block {spec.name!r}, a name that is taken")
+        for other in specs.values():
+            if other.letter == spec.letter:
+                raise InvalidInput(
+                    f"entry point {entry.value!r} registers letter {spec.letter!r}, which is block {other.name!r}'s"
+                )
         specs[spec.name] = spec
     return specs
+
+
+def blocks() -> Mapping[str, BlockSpec]:
+    """Every known block by name: built in, installed, then registered in this process.
+
+    Raises:
+        InvalidInput: as `installed`.
+    """
+    return {**installed(), **_own}
+
+
+def register(spec: BlockSpec) -> None:
+    """Make a block known in this process; one of the same name that was registered here before is replaced.
+
+    Raises:
+        InvalidInput: the name is of a built-in or an installed block, or the letter is another block's.
+    """
+    if spec.name in installed():
+        origin = "built in" if spec.name in [each.name for each in _BUILT_IN] else "installed"
+        raise InvalidInput(f"block {spec.name!r} is {origin}; give yours another name")
+    for other in blocks().values():
+        if other.letter == spec.letter and other.name != spec.name:
+            raise InvalidInput(f"letter {spec.letter!r} of block {spec.name!r} is block {other.name!r}'s; take another")
+    _own[spec.name] = spec
+
+
+def families() -> tuple[str, ...]:
+    """Every family, the built-in ones first."""
+    return tuple(dict.fromkeys([*FAMILIES, *(spec.family for spec in blocks().values())]))
 
 
 def block(name: str) -> BlockSpec:
@@ -43,9 +86,10 @@ def block(name: str) -> BlockSpec:
     Raises:
         InvalidInput: no such block.
     """
-    if name not in blocks():
-        raise InvalidInput(f"unknown candidate block {name!r}; known: {', '.join(sorted(blocks()))}")
-    return blocks()[name]
+    known = blocks()
+    if name not in known:
+        raise InvalidInput(f"unknown candidate block {name!r}; known: {', '.join(sorted(known))}")
+    return known[name]
 
 
 DATASETS: Mapping[str, str] = {

@@ -16,7 +16,10 @@ def block_class(name: str) -> type[Block]:
     Raises:
         InvalidInput: no such block, or its class path does not name a Block.
     """
-    path = catalog.block(name).class_path
+    spec = catalog.block(name)
+    if spec.own is not None:
+        return spec.own
+    path = spec.class_path
     module, _, attribute = path.partition(":")
     found = getattr(import_module(module), attribute, None)
     if not (isinstance(found, type) and issubclass(found, Block)):

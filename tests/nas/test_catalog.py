@@ -3,8 +3,9 @@
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from importlib.metadata import EntryPoint
+from typing import Any
 
 import pytest
 import torch
@@ -98,18 +99,37 @@ def installed(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
 
 
 @pytest.fixture
-def _fresh_catalogue() -> Iterator[None]:
-    catalog.blocks.cache_clear()
+def _fresh_catalogue(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(catalog, "_own", {})
+    catalog.installed.cache_clear()
     yield
-    catalog.blocks.cache_clear()
+    catalog.installed.cache_clear()
 
 
 @pytest.mark.usefixtures("_fresh_catalogue")
-def test_installed_package_cannot_take_a_name_that_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    installed(monkeypatch, "tests.nas.test_catalog:COPY")
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("COPY", r"registers block 'ffn', a name that is taken"),
+        ("SAME_LETTER", r"registers letter 'F', which is block 'ffn''s"),
+        ("SHAPES", r"names \[.*\]; it must name a nas\.specs\.base\.BlockSpec"),
+        ("NOTHING", r"cannot be loaded: .* has no attribute 'NOTHING'"),
+    ],
+)
+def test_what_an_installed_package_may_not_register(monkeypatch: pytest.MonkeyPatch, value: str, message: str) -> None:
+    installed(monkeypatch, f"tests.nas.test_catalog:{value}")
+    with pytest.raises(InvalidInput, match=rf"^entry point 'tests\.nas\.test_catalog:{value}' {message}$"):
+        catalog.blocks()
+
+
+@pytest.mark.usefixtures("_fresh_catalogue")
+def test_spec_of_an_installed_package_that_does_not_fit_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    installed(monkeypatch, "tests.nas.outdated_spec:SPEC")
+    monkeypatch.setattr(EntryPoint, "load", lambda entry: replace(PLUG_IN, flops=lambda shape, options, tokens: 0))
     with pytest.raises(
         InvalidInput,
-        match=r"^entry point 'tests\.nas\.test_catalog:COPY' registers block 'ffn', a name that is taken$",
+        match=r"^entry point 'tests\.nas\.outdated_spec:SPEC' cannot be loaded: flops of block 'wide_ffn' takes "
+        r"\(shape, options, tokens\); it must take \(shape, options, tokens, memory\)$",
     ):
         catalog.blocks()
 
@@ -118,8 +138,68 @@ def test_installed_package_cannot_take_a_name_that_is_taken(monkeypatch: pytest.
 def test_block_of_an_installed_package_is_a_candidate_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
     installed(monkeypatch, "tests.nas.test_catalog:PLUG_IN")
     space = SearchSpace.model_validate({"candidates": ["attention", "wide_ffn"]})
-    assert space.candidate("wide_ffn").options == {"ratio": 4, "activation": "gelu", "bias": True}
-    assert space.candidate("wide_ffn").family == "ffn"
+    assert space.candidate("wide_ffn").options == vars(COPY.options())
+    assert space.candidate("wide_ffn").family == "wide"
+    assert catalog.families() == (*catalog.FAMILIES, "wide")
+
+
+def test_spec_with_the_first_fields_alone_tells_only_what_is_safe() -> None:
+    assert PLUG_IN.cache_bytes is None
+    reach = PLUG_IN.reach(SHAPES[1], COPY.options())
+    assert (reach.longest, reach.why) == (16, "it tells nothing of inputs longer than max_len, 16 tokens")
+
+
+@dataclass
+class Thawed:
+    ratio: int = 4
+
+
+@dataclass(frozen=True)
+class Demanding:
+    ratio: int
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"name": "Wide"}, "name of a block is 'Wide'; it must be a lower-case letter and then at most 39 lower-case"),
+        ({"family": "a b"}, "family of a block is 'a b'; it must be a lower-case letter and then at most 39"),
+        ({"letter": "WF"}, "letter of block 'wide_ffn' is 'WF'; it must be one visible character$"),
+        ({"letter": " "}, "letter of block 'wide_ffn' is ' '; it must be one visible character$"),
+        ({"colour": "red"}, "colour of block 'wide_ffn' is 'red'; it must look like '#66CCEE'$"),
+        ({"options": Thawed}, "options of block 'wide_ffn' is .*Thawed'>; it must be a frozen dataclass whose fields"),
+        ({"options": Demanding}, "options of block 'wide_ffn' is .*Demanding'>; it must be a frozen dataclass"),
+        ({"options": int}, "options of block 'wide_ffn' is <class 'int'>; it must be a frozen dataclass"),
+        (
+            {"reach": lambda shape: None},
+            r"reach of block 'wide_ffn' takes \(shape\); it must take \(shape, options\)$",
+        ),
+    ],
+    ids=str,
+)
+def test_spec_that_does_not_fit_names_the_field_and_what_would_be_right(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=f"^{message}"):
+        replace(PLUG_IN, **change)
+
+
+@pytest.mark.usefixtures("_fresh_catalogue")
+def test_registered_block_is_known_in_this_process_until_another_takes_its_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    catalog.register(PLUG_IN)
+    again = replace(PLUG_IN, description="written anew")
+    catalog.register(again)
+    assert catalog.block("wide_ffn") is again
+    assert list(catalog.blocks())[-1] == "wide_ffn"
+    with pytest.raises(InvalidInput, match=r"^block 'ffn' is built in; give yours another name$"):
+        catalog.register(COPY)
+    with pytest.raises(InvalidInput, match=r"^letter 'F' of block 'wide' is block 'ffn''s; take another$"):
+        catalog.register(replace(PLUG_IN, name="wide", letter="F"))
+    monkeypatch.setattr(catalog, "_own", {})
+    catalog.installed.cache_clear()
+    installed(monkeypatch, "tests.nas.test_catalog:PLUG_IN")
+    with pytest.raises(InvalidInput, match=r"^block 'wide_ffn' is installed; give yours another name$"):
+        catalog.register(again)
 
 
 def test_catalogue_and_requests_load_no_torch() -> None:
@@ -129,7 +209,9 @@ def test_catalogue_and_requests_load_no_torch() -> None:
 
 
 COPY = catalog.block("ffn")
+SAME_LETTER = replace(COPY, name="wide_ffn")
+# By position and without what came later, as the first packages wrote it.
 PLUG_IN = catalog.BlockSpec(
-    "wide_ffn", "a feed-forward network from elsewhere", "ffn", "W", "#000000",
+    "wide_ffn", "a feed-forward network from elsewhere", "wide", "W", "#000000",
     COPY.options, COPY.parameters, COPY.flops, COPY.class_path,
 )  # fmt: skip
