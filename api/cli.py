@@ -13,7 +13,7 @@ import typer
 from pydantic import ValidationError
 
 from api.client import ClientError, Unreachable
-from api.commands import datasets, doctor, health, local, rule, searches, service
+from api.commands import datasets, doctor, health, local, presets, rule, searches, service
 from api.commands.refuse import Refused
 from api.field_errors import field_errors, summary
 from api.version import installed
@@ -27,6 +27,7 @@ app = typer.Typer(
     add_completion=False,
 )
 service.register(app)
+presets.register(app)
 searches.register(app)
 datasets.register(app)
 local.register(app)

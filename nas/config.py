@@ -296,8 +296,7 @@ class SearchRequest(_Config):
     @model_validator(mode="before")
     @classmethod
     def _expand_preset(cls, value: Any) -> Any:
-        name = value.get("preset") if isinstance(value, Mapping) else None
-        return presets.expand(value) if isinstance(name, str) and name in presets.PRESETS else value
+        return presets.expand(value) if isinstance(value, Mapping) else value
 
     @field_validator("preset")
     @classmethod

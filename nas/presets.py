@@ -26,7 +26,7 @@ DESCRIPTIONS: dict[str, str] = {
     "xl-24b": "the 12 layers of Transformer-XL for characters; for a GPU, days and a text such as enwik8",
     "bert-base": "the 12 layers of BERT base at 128 tokens; for a GPU, days and a text of 100 MB or more",
     "gmlp-base": "the 48 units of gMLP base at 512 tokens, with aMLP beside; for a GPU of 80 GB, days and a large text",
-    "par": "the recipe of PAR as far as it is known, on Transformer-XL base: for a GPU and days",
+    "par": "the recipe of PAR as far as it is known, on Transformer-XL base; for a GPU and days",
 }
 
 _WEEK = 7 * 24 * 60
@@ -370,10 +370,10 @@ def expand(request: Mapping[str, Any]) -> dict[str, Any]:
     """The request with its preset beneath it: objects are merged, whatever else is given takes the preset's place.
 
     Args:
-        request: JSON of a request; its `preset`, if any, must be known.
+        request: JSON of a request; it comes back as it is where it names no known preset.
     """
     name = request.get("preset")
-    return dict(request) if name is None else merge(PRESETS[name], request)
+    return merge(PRESETS[name], request) if isinstance(name, str) and name in PRESETS else dict(request)
 
 
 def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import typer
 
 from api.commands.connection import DataDir, settings
 from api.commands.files import named_file, read_json
+from api.commands.presets import Preset, RequestFile, given
 from api.commands.refuse import Refused
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ def register(app: typer.Typer) -> None:
 
 
 def search(
-    request: Annotated[Path, typer.Argument(help="JSON file with the request; - reads standard input.")],
+    request: RequestFile = None,
+    preset: Preset = None,
     local: Annotated[bool, typer.Option("--local", help="Run it in this process.")] = False,
     data: Annotated[
         list[str] | None, typer.Option("--data", metavar="NAME=FILE", help="Make a text file known under a name.")
@@ -36,18 +38,17 @@ def search(
 ) -> None:
     """Run a search here and now; stopped by Ctrl-C, the same command goes on where it was."""
     if not local:
-        raise Refused(
-            f"`search` runs in this process, which --local says; a service takes `blockwright submit {request}`"
-        )
+        same = " ".join([*([str(request)] if request else []), *(["--preset", preset] if preset else [])]) or "FILE"
+        raise Refused(f"`search` runs in this process, which --local says; a service takes `blockwright submit {same}`")
     from api import show
     from api.watching import Display, Picture
     from nas.config import SearchRequest
     from nas.cost import LatencyTable
 
-    parsed = SearchRequest.model_validate(read_json(request))
+    parsed = SearchRequest.model_validate(given(request, preset))
     files = dict(named_file(each) for each in data or [])
-    given = LatencyTable.model_validate(read_json(table)) if table else None
-    parsed = _pinned(parsed, files, given)
+    brought = LatencyTable.model_validate(read_json(table)) if table else None
+    parsed = _pinned(parsed, files, brought)
     from workers import inline  # torch takes seconds; what is wrong with the request is said before
 
     name = hashlib.sha256(parsed.model_dump_json().encode()).hexdigest()[:12]
@@ -57,7 +58,7 @@ def search(
     written_out = parsed.model_dump(mode="json")
     try:
         with Display(Picture(written_out), console) as display:
-            result = inline.run_local(parsed, folder, files, display.tell, given)
+            result = inline.run_local(parsed, folder, files, display.tell, brought)
     except KeyboardInterrupt:
         console.print("stopped; the same command goes on from here")
         raise

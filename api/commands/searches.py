@@ -15,10 +15,12 @@ from api import show as drawing
 from api.client import Client
 from api.commands.connection import DataDir, SearchId, Url, checked, chosen, connect
 from api.commands.datasets import upload
-from api.commands.files import named_file, read_json
+from api.commands.files import named_file
+from api.commands.presets import Preset, RequestFile, given
 from api.commands.refuse import Refused
 from api.plain import plain
 from api.watching import Display, Picture
+from nas.presets import expand
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the service's JSON.")]
 _NEWEST_ONLY = 1_000_000  # a stride so long that only step 0 and each trial's newest step are left
@@ -32,7 +34,8 @@ def register(app: typer.Typer) -> None:
 
 
 def submit(
-    request: Annotated[Path, typer.Argument(help="JSON file with the request; - reads standard input.")],
+    request: RequestFile = None,
+    preset: Preset = None,
     watch: Annotated[bool, typer.Option("--watch", help="Follow it to its end.")] = False,
     data: Annotated[
         str | None, typer.Option("--data", metavar="NAME=FILE", help="Upload the text that the request names first.")
@@ -41,9 +44,9 @@ def submit(
     data_dir: DataDir = None,
 ) -> None:
     """Queue a search."""
-    body = read_json(request)
+    body = given(request, preset)
     text = None if data is None else named_file(data)
-    task = body.get("task")
+    task = expand(body).get("task")
     wanted = task.get("dataset") if isinstance(task, dict) else None
     if text is not None and text[0] != wanted:
         raise Refused(f"--data {text[0]} is not what the request reads; its task.dataset is {wanted!r}")

@@ -15,6 +15,10 @@ from api import cli, client
 from api.version import installed
 from db import revision, searches
 from db.engine import transaction
+from nas.architecture import Architecture
+from nas.config import SearchRequest
+from nas.cost import parameters
+from nas.presets import PRESETS
 from tests.api.running import TINY, Claimed, Running
 from tests.api.test_client import store
 from tests.api.test_show import RESULT
@@ -70,7 +74,7 @@ def test_the_version_is_printed(run: Run) -> None:
 def test_help_names_every_command(run: Run) -> None:
     text = run("--help").out
     service = ["serve", "api", "dispatch", "migrate"]
-    searches = ["submit", "watch", "list", "show", "cancel", "resume", "delete", "download", "search"]
+    searches = ["submit", "watch", "list", "show", "cancel", "resume", "delete", "download", "search", "presets"]
     machine = ["ray-node", "health", "doctor", "rule", "rules"]
     for command in service + searches + machine:
         assert f" {command} " in text
@@ -96,6 +100,64 @@ def test_a_search_is_submitted_listed_shown_and_cancelled(served: Run, tmp_path:
 def test_a_request_comes_from_standard_input_too(served: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(json.dumps(TINY).encode())))
     assert served("submit", "-").status == 0
+
+
+def test_presets_are_listed_with_their_size_and_printed_whole(run: Run) -> None:
+    listed = run("presets")
+    lines = {line.split()[0]: line.split() for line in listed.out.splitlines() if line.strip()}
+    assert set(PRESETS) <= set(lines)
+    assert lines["transformer-xl-base"][1:3] == ["32", "512"]
+    space = SearchRequest.model_validate({"preset": "gmlp-base"}).space
+    units = Architecture(("sgu",) * 48, space.candidates)  # no attention, no FFN: its first candidate in all slots
+    assert lines["gmlp-base"][3:5] == [f"{parameters(units, space) / 1e6:.1f}", "M"]
+    whole = json.loads(run("presets", "bert-base").out)
+    assert whole == SearchRequest.model_validate({"preset": "bert-base"}).model_dump(mode="json")
+
+
+def test_a_preset_is_submitted_as_it_is_or_with_a_file_over_it(served: Run, tmp_path: Path) -> None:
+    assert served("submit", "--preset", "gmlp-small").status == 0
+    request = json.loads(served("show", "--json").out)["request"]
+    assert request == json.loads(served("presets", "gmlp-small").out) | {"task": request["task"]}  # names the text
+    file = write(tmp_path / "request.json", {"name": "wider", "space": {"d_model": 128}, "preset": None})
+    assert served("submit", file, "--preset", "gmlp-small").status == 0
+    request = json.loads(served("show", "--json").out)["request"]
+    assert (request["name"], request["preset"]) == ("wider", "gmlp-small")
+    assert (request["space"]["d_model"], request["space"]["n_slots"]) == (128, 8)
+
+
+def test_a_text_is_uploaded_for_a_preset_that_reads_it(served: Run, tmp_path: Path) -> None:
+    text = write(tmp_path / "novels.txt", "A man walked. " * 5000)
+    refused = served("submit", "--preset", "decoder", "--data", f"novels={text}").err
+    assert "--data novels is not what the request reads" in refused
+    file = write(tmp_path / "request.json", {"task": {"dataset": "novels"}})
+    assert served("submit", file, "--preset", "decoder", "--data", f"novels={text}").status == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["presets", "bert"], "unknown preset 'bert'; known: quickstart, decoder, "),
+        (["submit", "--preset", "bert"], "/preset: unknown preset 'bert'; known: quickstart, decoder, "),
+        (["search", "--local", "--preset", "bert"], "/preset: unknown preset 'bert'; known: quickstart, decoder, "),
+        (["submit"], "give a FILE with the request, or --preset NAME; `blockwright presets` lists the names"),
+        (["search", "--local"], "give a FILE with the request, or --preset NAME"),
+        (["search", "--preset", "par"], "a service takes `blockwright submit --preset par`"),
+        (
+            ["submit", "mine.json", "--preset", "par"],
+            "--preset par is not the preset of mine.json, 'decoder'",
+        ),
+    ],
+    ids=" ".join,
+)
+def test_a_preset_that_cannot_be_used_is_one_line(
+    served: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "mine.json", {"preset": "decoder"})
+    done = served(*arguments)
+    assert done.status == 2
+    assert message in done.err
+    assert done.err.count("\n") == 1
 
 
 def test_a_running_search_shows_its_probabilities_and_the_leaders(served: Run, claimed: Claimed) -> None:
