@@ -15,8 +15,8 @@ from nas.blocks.base import Context
 from nas.heads import IGNORE, WEIGHT_STD, AdaptiveEmbedding, AdaptiveSoftmax, TiedLinear, drawn
 from nas.options import NetworkConfig
 
-# Measured: tied heads and embeddings of std 0.02 cost a small parent 0.1 bits per byte. Where the embedding is multiplied
-# by sqrt(D), or is also the head, whose first logits would spread by sqrt(D) / 2, it starts at WEIGHT_STD instead.
+# Measured: tied heads and embeddings of std 0.02 cost a small parent 0.1 bits per byte. An embedding that is multiplied
+# by sqrt(D), or is also the head, whose first logits would spread by sqrt(D) / 2, starts at WEIGHT_STD instead.
 EMBEDDING_STD = 0.5
 
 
@@ -207,7 +207,7 @@ class Backbone(nn.Module):
         return out
 
     def _finished(self, hidden: Tensor) -> Tensor:
-        """The last norm; in post-norm the last slot has normed, and Transformer-XL's last dropout follows, not BERT's."""
+        """The last norm. In post-norm the last slot has normed; Transformer-XL has a last dropout there, BERT none."""
         if self.norm is None:
             return hidden if self.transform is not None else F.dropout(hidden, self.shape.dropout, self.training)
         out: Tensor = self.norm(hidden)

@@ -38,7 +38,8 @@ def seeing(context: Context, memory: Tensor | None, norm: nn.Module | None) -> C
 
 def shortest(reaches: Iterable[int | None]) -> int | None:
     """The least of several longest inputs; None is no bound."""
-    return min((each for each in reaches if each is not None), default=None)
+    bounds = [each for each in reaches if each is not None]
+    return min(bounds) if bounds else None
 
 
 def unpacked_memory(memory: Memory | None, n_slots: int, key_padding: Tensor | None) -> Sequence[Tensor | None]:
