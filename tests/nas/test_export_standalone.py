@@ -7,6 +7,7 @@ import importlib
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -15,6 +16,7 @@ from nas.blocks import block_classes
 from nas.blocks.base import Block
 from nas.errors import InvalidInput
 from nas.export.standalone import join_sources
+from nas.options import IdentityOptions
 
 PLUG_IN = """
 from nas.blocks.base import Block, Context
@@ -99,6 +101,82 @@ def test_modules_of_a_base_class_and_of_options_are_joined_too(make_plug_in: Mak
     joined = join_sources({"derived": derived})
     assert joined.count("class PlugOptions:") == 1
     assert joined.count("class Parent(Block):") == 1
+
+
+PACKAGE = {
+    "__init__.py": "",
+    "sizes.py": "LEAST = 3\n",
+    "parts.py": "from plugged_package.sizes import LEAST\n\n\ndef most() -> int:\n    return 2 * LEAST\n",
+    "mixer.py": "from torch import Tensor\n\nfrom nas.blocks.base import Block, Context\n"
+    "from nas.options import IdentityOptions\n{imports}\n\nclass Mixer(Block):\n    Options = IdentityOptions\n\n"
+    "    def forward(self, x: Tensor, context: Context) -> Tensor:\n        return x * most()\n",
+}
+
+
+@pytest.fixture
+def make_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakePlugIn]:
+    """Installs a package of several modules; `imports` is how its block reads from the others."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def make(imports: str) -> type[Block]:
+        folder = tmp_path / "plugged_package"
+        folder.mkdir()
+        for name, text in PACKAGE.items():
+            (folder / name).write_text(text.replace("{imports}", imports))
+        importlib.invalidate_caches()
+        found: type[Block] = importlib.import_module("plugged_package.mixer").Mixer
+        return found
+
+    yield make
+    for name in [name for name in sys.modules if name.startswith("plugged_package")]:
+        del sys.modules[name]
+
+
+@pytest.mark.parametrize(
+    "imports",
+    ["from plugged_package.parts import most", "from .parts import most"],
+    ids=["absolute", "relative"],
+)
+def test_modules_that_a_block_imports_from_its_own_package_are_joined_first(
+    make_package: MakePlugIn, imports: str
+) -> None:
+    joined = join_sources({"mixer": make_package(imports)})
+    tree = ast.parse(joined)
+    order = [each.name for each in tree.body if isinstance(each, ast.FunctionDef | ast.ClassDef)]
+    assert joined.index("LEAST = 3") < joined.index("def most()") < joined.index("class Mixer(Block)")
+    assert order.index("Block") < order.index("Mixer") < order.index("Network")
+    assert "plugged_package" not in "".join(line for line in joined.splitlines() if not line.startswith("#"))
+
+
+def test_a_module_of_the_own_package_taken_as_a_whole_is_refused(make_package: MakePlugIn) -> None:
+    found = make_package("from plugged_package import parts\nfrom plugged_package.parts import most")
+    with pytest.raises(
+        InvalidInput,
+        match=r"^plugged_package\.mixer must import from plugged_package\.parts at its top, name by name and without "
+        r"`as`, or model\.py cannot join them$",
+    ):
+        join_sources({"mixer": found})
+
+
+def test_a_class_inside_a_function_cannot_be_joined() -> None:
+    class Local(Block):
+        Options = IdentityOptions
+
+    with pytest.raises(
+        InvalidInput, match=r"^block 'mine' needs .*Local, which is defined inside something else; put it at the top of"
+    ):
+        join_sources({"mine": Local})
+
+
+def test_a_class_that_was_typed_in_cannot_be_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "__typed__", ModuleType("__typed__"))
+    typed = type("Typed", (Block,), {"Options": IdentityOptions, "__module__": "__typed__"})
+    with pytest.raises(
+        InvalidInput,
+        match=r"^the source of module '__typed__' is no file; put the block and its Options into a \.py file, or "
+        r"model\.py cannot carry them$",
+    ):
+        join_sources({"typed": typed})
 
 
 @pytest.mark.parametrize(
