@@ -16,7 +16,7 @@ from api.commands.refuse import Refused
 from nas import presets as known
 from nas.architecture import Architecture, interleaved
 from nas.config import SearchRequest, SearchSpace
-from nas.cost import parameters
+from nas.specs.backbone import network_parameters
 
 RequestFile = Annotated[
     Path | None, typer.Argument(metavar="FILE", help="JSON file with the request; - reads standard input.")
@@ -38,13 +38,14 @@ def presets(name: Annotated[str | None, typer.Argument(help="Print this one whol
             raise Refused(known.refusal(name))
         print(json.dumps(_request(name).model_dump(mode="json"), indent=2))
         return
-    table = Table(box=None, padding=(0, 1), caption="parameters: of the parent's slots, without embeddings and head")
+    table = Table(box=None, padding=(0, 1), caption="parameters: of the parent, over bytes", caption_justify="left")
     for column in ("preset", "slots", "width", "parameters", "what it is"):
         table.add_column(column, justify="right" if column in ("slots", "width", "parameters") else "left")
     for each, description in known.DESCRIPTIONS.items():
-        space = _request(each).space
-        count = parameters(parent(space), space)
-        table.add_row(each, str(space.n_slots), str(space.d_model), f"{count / 1e6:.1f} M", Text(description))
+        request = _request(each)
+        network = request.network_config(parent(request.space).labels, request.task.vocab_size)
+        size = f"{network_parameters(network) / 1e6:.1f} M"
+        table.add_row(each, str(request.space.n_slots), str(request.space.d_model), size, Text(description))
     show.terminal().print(table)
 
 

@@ -15,10 +15,9 @@ from api import cli, client
 from api.version import installed
 from db import revision, searches
 from db.engine import transaction
-from nas.architecture import Architecture
 from nas.config import SearchRequest
-from nas.cost import parameters
 from nas.presets import PRESETS
+from nas.specs.backbone import network_parameters
 from tests.api.running import TINY, Claimed, Running
 from tests.api.test_client import store
 from tests.api.test_show import RESULT
@@ -107,9 +106,9 @@ def test_presets_are_listed_with_their_size_and_printed_whole(run: Run) -> None:
     lines = {line.split()[0]: line.split() for line in listed.out.splitlines() if line.strip()}
     assert set(PRESETS) <= set(lines)
     assert lines["transformer-xl-base"][1:3] == ["32", "512"]
-    space = SearchRequest.model_validate({"preset": "gmlp-base"}).space
-    units = Architecture(("sgu",) * 48, space.candidates)  # no attention, no FFN: its first candidate in all slots
-    assert lines["gmlp-base"][3:5] == [f"{parameters(units, space) / 1e6:.1f}", "M"]
+    request = SearchRequest.model_validate({"preset": "gmlp-base"})
+    units = request.network_config(["sgu"] * 48, 257)  # no attention, no FFN: its first candidate in all slots
+    assert lines["gmlp-base"][3:5] == [f"{network_parameters(units) / 1e6:.1f}", "M"]
     whole = json.loads(run("presets", "bert-base").out)
     assert whole == SearchRequest.model_validate({"preset": "bert-base"}).model_dump(mode="json")
 
