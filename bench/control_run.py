@@ -50,7 +50,7 @@ def main() -> None:
     torch.set_num_threads(1)
     request = SearchRequest.model_validate_json(arguments.request.read_text())
     parts = split(read_corpus(request.task.dataset), request.task.train_length, request.method.batch_size)
-    table = measure_table(request.space, request.task.serve[0], threads=1)
+    table = measure_table(request.space, request.task.serve[0], vocab_size=request.task.vocab_size, threads=1)
     rows = []
     print(f"{'seed':>4}  {'run':<8} {'gap per slot, nats':<{7 * request.space.n_slots}} derived")
     for seed in range(arguments.seeds):

@@ -18,7 +18,6 @@ import torch
 from nas import measure
 from nas.architecture import Architecture, interleaved
 from nas.config import SearchRequest
-from nas.data.parts import VOCAB_SIZE
 from nas.retrain import build
 
 ROOT = Path(__file__).parent.parent
@@ -37,7 +36,7 @@ def main() -> None:
     derived = Architecture(tuple(labels[letter] for letter in arguments.derived), request.space.candidates)
     parent = interleaved(request.space)
     networks = {
-        name: build(request.network_config(each.labels, VOCAB_SIZE))
+        name: build(request.network_config(each.labels, request.task.vocab_size))
         for name, each in (("derived", derived), ("parent", parent))
     }
     rows = []

@@ -4,7 +4,8 @@ Everything is timed in one process, round-robin, and reported by medians, so tha
 slows all alike. With one thread, its own processor time is read: it is the wall time of an idle machine, and what a
 busy one takes away in between does not count (error of the fit with 5 programs on 2 cores: median 3-10% by the wall
 clock, 1% by the thread's). A table's entry is one block as its slot runs it (norm, block, residual); identity is 0 by
-definition (par-search.md section 4.1).
+definition (par-search.md section 4.1). A mode with memory is timed with random memory of its length in each slot that
+reads it, and with what it takes to keep it.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from nas.blocks import block_classes
+from nas.blocks.base import Context
 from nas.config import SearchSpace, ServeMode
 from nas.cost import LatencyEntry, LatencyTable, entry_key
-from nas.data.parts import VOCAB_SIZE
-from nas.network import Network
+from nas.network import Memory, Network, Slot, remember
 from nas.options import NetworkConfig, SlotConfig
 
 N_NETWORKS = 10  # random ones behind the fit of offset and scale
@@ -84,7 +86,9 @@ def device_description(cpus: float) -> dict[str, str]:
     }
 
 
-def measure_table(space: SearchSpace, serve: ServeMode, *, threads: int, seed: int = 0) -> LatencyTable:
+def measure_table(
+    space: SearchSpace, serve: ServeMode, *, vocab_size: int, threads: int, seed: int = 0
+) -> LatencyTable:
     """Measure each candidate alone and random networks whole, and fit one to the other.
 
     The error kept in the table is that of networks left out of the fit, one after the other.
@@ -92,6 +96,7 @@ def measure_table(space: SearchSpace, serve: ServeMode, *, threads: int, seed: i
     Args:
         space: candidates and shape.
         serve: batch and lengths.
+        vocab_size: token ids of the networks.
         threads: threads to measure with; the process gets its own number back afterwards.
         seed: of the random networks and of their weights.
     """
@@ -103,16 +108,20 @@ def measure_table(space: SearchSpace, serve: ServeMode, *, threads: int, seed: i
         chosen = [space.candidate(label) for label in labels]
         slots = tuple(SlotConfig(candidate.block, candidate.options) for candidate in chosen)
         return Network(
-            NetworkConfig(space.shape(), VOCAB_SIZE, slots, space.norm, space.norm_position, space.backbone), classes
+            NetworkConfig(space.shape(), vocab_size, slots, space.norm, space.norm_position, space.backbone), classes
         ).eval()
 
     with _inference(threads, seed):
-        tokens = _tokens(serve)
+        tokens = _tokens(serve, vocab_size)
         single = network(space.labels)  # each candidate in a slot of its own
         x, context = single.backbone.embed(tokens), single.backbone.context(tokens)
-        slots = [single.slots[number] for number in single.slots]
-        calls = [partial(slot, x, context) for slot in slots for _ in range(_SLOT_RUNS)]
-        calls += [partial(network(path), tokens) for path in paths]
+        memory = _memory(single, serve)
+        calls = [
+            partial(_run_slot, slot, x, context, memory[number] if memory else None)
+            for number, slot in _slots(single).items()
+            for _ in range(_SLOT_RUNS)
+        ]
+        calls += [partial(each, tokens, _memory(each, serve)) for each in map(network, paths)]
         times = _round_robin(calls, _ROUNDS, _clock(threads))
 
     runs = {
@@ -167,12 +176,12 @@ def compare_latency(
     name, reference = networks
     sessions = []
     with _inference(threads, seed=0):
-        tokens = _tokens(serve)
+        tokens = _tokens(serve, networks[name].config.vocab_size)
         for _ in range(_SESSIONS):
             timed = [copy.deepcopy(networks[each]).eval() for each in (name, reference, reference)]
             sessions.append(
                 _round_robin(
-                    [partial(network, tokens) for network in timed],
+                    [partial(network, tokens, _memory(network, serve)) for network in timed],
                     rounds // _SESSIONS,
                     _clock(threads),
                     untimed=_SESSION_UNTIMED,
@@ -286,8 +295,32 @@ def _inference(threads: int, seed: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _tokens(serve: ServeMode) -> torch.Tensor:
-    return torch.randint(0, VOCAB_SIZE, (serve.batch, serve.query_length))
+def _tokens(serve: ServeMode, vocab_size: int) -> Tensor:
+    return torch.randint(0, vocab_size, (serve.batch, serve.query_length))
+
+
+def _memory(network: Network, serve: ServeMode) -> Memory | None:
+    """Full memory of random inputs for each slot that reads it; None where the mode has none."""
+    if not serve.memory_length:
+        return None
+    size = (serve.batch, serve.memory_length, network.config.shape.d_model)
+    memory: Memory = [None] * len(network.config.slots)
+    for number, slot in _slots(network).items():
+        if slot.block.uses_memory:
+            memory[number] = torch.randn(size)
+    return memory
+
+
+def _slots(network: Network) -> dict[int, Slot]:
+    """Those that are built, by their number in the config."""
+    return {int(number): slot for number, slot in network.slots.items() if isinstance(slot, Slot)}
+
+
+def _run_slot(slot: Slot, x: Tensor, context: Context, memory: Tensor | None) -> None:
+    """One slot's part of a forward pass."""
+    if memory is not None:
+        remember(memory, x, slot.block.shape.memory_length)
+    slot(x, context, memory)
 
 
 def _processor() -> str:

@@ -1,7 +1,8 @@
 """Train one architecture from scratch: the derived one and its baselines under the same recipe and seeds.
 
 It learns on the weights and alpha parts together, is monitored on validation and scored once, at the end, on test.
-The same seed draws the same windows for every architecture, so that differences are paired.
+The same seed draws the same windows, in the same order and with the same masks, for every architecture, so that
+differences are paired.
 """
 
 from __future__ import annotations
@@ -19,21 +20,26 @@ from nas import checkpoint
 from nas.architecture import Architecture
 from nas.blocks import block_classes
 from nas.config import SearchRequest
-from nas.data.parts import VOCAB_SIZE, Parts, eval_windows, sample_windows
-from nas.network import Network
+from nas.data.objectives import Batch
+from nas.data.parts import Parts
+from nas.data.streams import Stream, held_out
+from nas.network import Memory, Network
 from nas.options import NetworkConfig
 from nas.steps import StepRecord
 from nas.training import (
+    Forward,
+    dropout_from,
     evaluate,
     finite_or_fail,
     generator,
     learning_rate,
+    loss_of,
     mean_or_fail,
     weight_step,
     weights_optimiser,
 )
 
-_DATA = 8  # stream of the trial's seed; the search uses the first five
+_DATA, _DROPOUT = 8, 9  # streams of the trial's seed; the search uses the first six
 
 
 def build(config: NetworkConfig) -> Network:
@@ -41,13 +47,23 @@ def build(config: NetworkConfig) -> Network:
     return Network(config, block_classes(sorted({slot.block for slot in config.slots})))
 
 
+def scoring(network: Network) -> Forward:
+    """How a network is trained and evaluated."""
+
+    def forward(batch: Batch, memory: Memory | None) -> tuple[Tensor, Memory | None]:
+        hidden, kept = network.body(batch.tokens, memory)
+        return network.backbone.nats(hidden, batch.targets), kept
+
+    return forward
+
+
 @dataclass(frozen=True)
 class RetrainResult:
     """What a finished retraining leaves behind.
 
     Args:
-        val_loss: nats per token on the validation windows.
-        test_nats: (N,) nats per token of each test window, in the order of the text.
+        val_loss: nats per scored token on the validation windows.
+        test_nats: (N,) nats per scored token of each test window, in the order of the text.
         step: weight updates.
     """
 
@@ -73,15 +89,17 @@ class Retraining:
         self.n_steps = request.retrain.n_steps
         self.length = request.task.train_length
         self.device = device
-        self.data = generator(request.trials.seed, _DATA)
+        self.dropout = generator(request.trials.seed, _DROPOUT)
         with torch.random.fork_rng(devices=[]):  # modules initialise from the global generator
             torch.manual_seed(request.trials.seed)
-            self.network = build(request.network_config(architecture.labels, VOCAB_SIZE)).to(device)
+            self.network = build(request.network_config(architecture.labels, request.task.vocab_size)).to(device)
+        self.forward = scoring(self.network)
         self.weights = dict(self.network.named_parameters())
         self.optimiser = weights_optimiser(self.weights, self.method)
-        self.text = np.concatenate([parts.weights, parts.alpha])
-        self.validation = eval_windows(parts.validation, self.method.eval_windows, self.length).to(device)
-        self.test = eval_windows(parts.test, request.retrain.test_windows, self.length).to(device)
+        text = np.concatenate([parts.weights, parts.alpha])
+        self.stream = Stream(text, request, generator(request.trials.seed, _DATA), device)
+        self.validation = held_out(parts.validation, self.method.eval_windows, request, device)
+        self.test = held_out(parts.test, request.retrain.test_windows, request, device)
         self.step = 0
         self.seconds = 0.0
         self._losses: list[Tensor] = []
@@ -98,10 +116,7 @@ class Retraining:
         if self.step == 0:
             yield self._record(tokens_per_s=None, last=False)
         while self.step < self.n_steps:
-            windows = sample_windows(self.text, self.method.batch_size, self.length, self.data).to(self.device)
-            lr = learning_rate(self.step, self.n_steps, self.method)
-            loss = weight_step(self.network, windows, self.optimiser, lr=lr, grad_clip=self.method.grad_clip)
-            self._losses.append(loss)
+            self._weight_step()
             self.step += 1
             now = time.monotonic()
             last = self.step == self.n_steps or self.seconds + now - started > self.method.max_minutes * 60
@@ -115,13 +130,21 @@ class Retraining:
                 if last:
                     return
 
+    def _weight_step(self) -> None:
+        batch = self.stream.next()
+        with dropout_from(self.dropout, self.device):
+            nats, self.stream.memory = self.forward(batch, self.stream.memory)
+        lr = learning_rate(self.step, self.n_steps, self.method)
+        loss = weight_step(loss_of(nats, batch), self.optimiser, lr=lr, grad_clip=self.method.grad_clip)
+        self._losses.append(loss)
+
     def _record(self, *, tokens_per_s: float | None, last: bool) -> StepRecord:
         train_loss = mean_or_fail(self._losses, self.step)
         self._losses = []
         self.network.eval()
-        val_loss = finite_or_fail(evaluate(self.network, self.validation, self.method.batch_size).mean(), self.step)
+        val_loss = finite_or_fail(evaluate(self.forward, self.validation, self.method.batch_size).mean(), self.step)
         if last:
-            test_nats = evaluate(self.network, self.test, self.method.batch_size)
+            test_nats = evaluate(self.forward, self.test, self.method.batch_size)
             finite_or_fail(test_nats.mean(), self.step)
             self.result = RetrainResult(val_loss, test_nats.tolist(), self.step)
         self.network.train()
@@ -139,7 +162,8 @@ class Retraining:
         assert not self._losses
         tensors: dict[str, Tensor] = {f"network.{name}": parameter for name, parameter in self.weights.items()}
         tensors |= checkpoint.optimiser_tensors("optimiser", self.optimiser, self.weights)
-        tensors |= {"generator.data": self.data.get_state()}
+        tensors |= {"generator.dropout": self.dropout.get_state()}
+        tensors |= {f"stream.{key}": value for key, value in self.stream.state().items()}
         state = {"kind": "retrain", "step": self.step, "seconds": self.seconds}
         if self.result is not None:
             state |= {"val_loss": self.result.val_loss, "test_nats": self.result.test_nats}
@@ -152,7 +176,8 @@ class Retraining:
             for name, parameter in self.weights.items():
                 parameter.copy_(tensors[f"network.{name}"])
         checkpoint.restore_optimiser("optimiser", self.optimiser, self.weights, tensors)
-        self.data.set_state(tensors["generator.data"])
+        self.dropout.set_state(tensors["generator.dropout"])
+        self.stream.restore(checkpoint.prefixed("stream", tensors))
         self.step, self.seconds = state["step"], state["seconds"]
 
 

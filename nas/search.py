@@ -1,13 +1,14 @@
 """One supernet search: warm-up, alternation of weight and alpha steps, budget pressure, and its records.
 
 The procedure of par-search.md section 3.3 with our defaults: weight steps run one path, alpha steps see every
-candidate but compute no weight gradients. L slots, K candidates, B batch, T tokens, V vocabulary.
+candidate but compute no weight gradients. Each kind of step reads a stream of its own, with a memory of its own.
+L slots, K candidates, B batch, T tokens, D model width.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
@@ -18,13 +19,18 @@ from nas.alphas import Alphas
 from nas.blocks import block_classes
 from nas.config import SearchRequest
 from nas.cost import LatencyTable
-from nas.data.parts import VOCAB_SIZE, Parts, eval_windows, sample_windows
+from nas.data.objectives import Batch
+from nas.data.parts import Parts
+from nas.data.streams import Stream, held_out
 from nas.gumbel import gumbel, path_factor, sample, straight_through, temperature
 from nas.network import Memory
+from nas.one_search import search as search
 from nas.pressure import Pressure, target_ms
 from nas.steps import StepRecord
 from nas.supernet import Supernet
 from nas.training import (
+    Forward,
+    dropout_from,
     evaluate,
     finite_or_fail,
     generator,
@@ -35,7 +41,8 @@ from nas.training import (
     weights_optimiser,
 )
 
-_STREAMS = ("weight_data", "alpha_data", "paths", "noise", "signs")  # of the trial's seed, one per use of chance
+# Of the trial's seed, one per use of chance; by their places, so that a new one comes last.
+_STREAMS = ("weight_data", "alpha_data", "paths", "noise", "signs", "dropout")
 
 
 class Search:
@@ -54,15 +61,19 @@ class Search:
         self.method = request.method
         self.space = request.space
         self.length = request.task.train_length
-        self.parts = parts
         self.device = device
         seed = request.trials.seed
         self.generators = {name: generator(seed, stream) for stream, name in enumerate(_STREAMS)}
+        self.streams = {
+            name: Stream(part, request, self.generators.pop(name), device)
+            for name, part in (("weight_data", parts.weights), ("alpha_data", parts.alpha))
+        }
         # Modules initialise from the global generator: forked here, so that the caller's is left as it was.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             blocks = {candidate.block for candidate in self.space.candidates}
-            self.supernet = Supernet(self.space, VOCAB_SIZE, block_classes(sorted(blocks))).to(device)
+            self.supernet = Supernet(self.space, request.task.vocab_size, block_classes(sorted(blocks)))
+            self.supernet.to(device)
         self.weights = dict(self.supernet.named_parameters())
         self.optimiser = weights_optimiser(self.weights, self.method)
         n_slots, n_candidates = self.space.n_slots, len(self.space.candidates)
@@ -70,7 +81,7 @@ class Search:
         self.slot_costs = torch.tensor(table.slot_ms(self.space))
         self.offset_ms = table.offset_ms
         self.pressure = Pressure(self.method, target_ms(request, table))
-        self.validation = eval_windows(parts.validation, self.method.eval_windows, self.length).to(device)
+        self.validation = held_out(parts.validation, self.method.eval_windows, request, device)
         self.fair_paths = torch.zeros(0, n_slots, dtype=torch.long)  # uniform paths still to run
         self.updates = torch.zeros(n_slots, n_candidates, dtype=torch.long)
         self.step = 0
@@ -110,22 +121,38 @@ class Search:
 
     # -- one step of each kind ------------------------------------------------------------------------------------
 
-    def _windows(self, part: str) -> Tensor:
-        text = self.parts.weights if part == "weight_data" else self.parts.alpha
-        return sample_windows(text, self.method.batch_size, self.length, self.generators[part]).to(self.device)
+    def _loss(self, stream: Stream, forward: Forward) -> Tensor:
+        """Of the stream's next batch, with dropout; the memory it leaves is the stream's."""
+        batch = stream.next()
+        with dropout_from(self.generators["dropout"], self.device):
+            nats, stream.memory = forward(batch, stream.memory)
+        return loss_of(nats, batch)
 
     def _weight_step(self) -> None:
         path = self._draw_path()
         for slot, choice in enumerate(path):
             self.updates[slot, choice] += 1
         loss = weight_step(
-            lambda tokens: self._logits(self.supernet.forward_path(tokens, path)),
-            self._windows("weight_data"),
+            self._loss(self.streams["weight_data"], self._path_nats(path)),
             self.optimiser,
             lr=learning_rate(self.step, self.method.n_steps, self.method),
             grad_clip=self.method.grad_clip,
         )
         self._losses.append(loss)
+
+    def _path_nats(self, path: Sequence[int], factors: Tensor | None = None) -> Forward:
+        def forward(batch: Batch, memory: Memory | None) -> tuple[Tensor, Memory | None]:
+            hidden, kept = self.supernet.forward_path(batch.tokens, path, factors, memory=memory)
+            return self.supernet.backbone.nats(hidden, batch.targets), kept
+
+        return forward
+
+    def _mixture_nats(self, weights: Tensor, path: Sequence[int] | None = None) -> Forward:
+        def forward(batch: Batch, memory: Memory | None) -> tuple[Tensor, Memory | None]:
+            hidden, kept = self.supernet.forward_mixture(batch.tokens, weights, path, memory=memory)
+            return self.supernet.backbone.nats(hidden, batch.targets), kept
+
+        return forward
 
     def _draw_path(self) -> list[int]:
         """A path for a weight step: uniform in warm-up, afterwards alpha's own with 1 - uniform_share.
@@ -164,26 +191,22 @@ class Search:
 
     def _alpha_step(self) -> None:
         """Gradient of alpha alone on alpha's own text: no weight gradient is computed, no moment touched."""
-        windows = self._windows("alpha_data")
         soft = sample(self.alphas.values, self._tau(), generator=self.generators["noise"])
-        loss = loss_of(self._alpha_forward(windows[:, :-1], soft), windows).cpu()
+        loss = self._loss(self.streams["alpha_data"], self._alpha_nats(soft)).cpu()
         expected_ms = cost.expected(torch.softmax(self.alphas.values, dim=-1), self.slot_costs, self.offset_ms)
         loss = loss + self.pressure.penalty(expected_ms, self.step)
         # A single path of identities alone does not depend on alpha: its gradient is zero, not missing.
         (gradient,) = torch.autograd.grad(loss, [self.alphas.values], materialize_grads=True)
         self.alphas.update(gradient)
 
-    def _alpha_forward(self, tokens: Tensor, soft: Tensor) -> Tensor:
+    def _alpha_nats(self, soft: Tensor) -> Forward:
         if self.method.alpha_estimator == "soft":
-            return self._logits(self.supernet.forward_mixture(tokens, soft.to(self.device)))
+            return self._mixture_nats(soft.to(self.device))
         path = soft.argmax(dim=-1)
         choices: list[int] = path.tolist()
         if self.method.alpha_estimator == "single_path":
-            return self._logits(self.supernet.forward_path(tokens, choices, path_factor(soft, path).to(self.device)))
-        return self._logits(self.supernet.forward_mixture(tokens, straight_through(soft).to(self.device), choices))
-
-    def _logits(self, run: tuple[Tensor, Memory | None]) -> Tensor:
-        return self.supernet.backbone.head(run[0])
+            return self._path_nats(choices, path_factor(soft, path).to(self.device))
+        return self._mixture_nats(straight_through(soft).to(self.device), choices)
 
     # -- reports --------------------------------------------------------------------------------------------------
 
@@ -195,13 +218,11 @@ class Search:
         probabilities = self.alphas.probabilities()
         weights = probabilities.to(self.device)
         self.supernet.eval()
-        soft = self._validate(lambda tokens: self._logits(self.supernet.forward_mixture(tokens, weights)))
+        soft = self._validate(self._mixture_nats(weights))
         # Before alpha has moved there is no largest entry: argmax would only name the first candidate.
         leaders: Sequence[int] = probabilities.argmax(dim=-1).tolist()
         moved = self.alphas.n_updates > 0
-        hard = (
-            self._validate(lambda tokens: self._logits(self.supernet.forward_path(tokens, leaders))) if moved else None
-        )
+        hard = self._validate(self._path_nats(leaders)) if moved else None
         self.supernet.train()
         entropy = -(probabilities * probabilities.clamp_min(1e-30).log()).sum(dim=-1).mean()
         return StepRecord(
@@ -220,7 +241,7 @@ class Search:
             checkpoint=last or (self.step > 0 and self.step % self.method.checkpoint_every == 0),
         )
 
-    def _validate(self, forward: Callable[[Tensor], Tensor]) -> float:
+    def _validate(self, forward: Forward) -> float:
         return finite_or_fail(evaluate(forward, self.validation, self.method.batch_size).mean(), self.step)
 
     # -- state ----------------------------------------------------------------------------------------------------
@@ -233,6 +254,8 @@ class Search:
         tensors |= {f"alphas.{name}": value for name, value in self.alphas.names.items()}
         tensors |= checkpoint.optimiser_tensors("alpha_optimiser", self.alphas.optimiser, self.alphas.names)
         tensors |= {f"generator.{name}": each.get_state() for name, each in self.generators.items()}
+        for name, stream in self.streams.items():
+            tensors |= {f"stream.{name}.{key}": value for key, value in stream.state().items()}
         tensors |= {"fair_paths": self.fair_paths, "updates": self.updates}
         state = {
             "kind": "search",
@@ -255,6 +278,8 @@ class Search:
         checkpoint.restore_optimiser("alpha_optimiser", self.alphas.optimiser, self.alphas.names, tensors)
         for name, each in self.generators.items():
             each.set_state(tensors[f"generator.{name}"])
+        for name, stream in self.streams.items():
+            stream.restore(checkpoint.prefixed(f"stream.{name}", tensors))
         self.fair_paths, self.updates = tensors["fair_paths"], tensors["updates"]
         self.step, self.seconds = state["step"], state["seconds"]
         self.alphas.n_updates = state["n_alpha_updates"]

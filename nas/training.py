@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
-import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
 from nas.config import Method
+from nas.data.objectives import Batch
+from nas.data.streams import HeldOut
 from nas.errors import SearchFailed
+from nas.heads import IGNORE
+from nas.network import Memory
+
+Forward = Callable[[Batch, Memory | None], tuple[Tensor, Memory | None]]
+"""A batch, with the memory of the one before, to (B, T) nats of its targets and the memory for the next."""
 
 _STREAMS = 16  # generators per seed; more than any trial uses
 
@@ -45,34 +52,33 @@ def learning_rate(step: int, n_steps: int, method: Method) -> float:
     return method.lr * (0.1 + 0.9 * 0.5 * (1 + math.cos(math.pi * share)))
 
 
-def loss_of(logits: Tensor, windows: Tensor) -> Tensor:
-    """Mean cross-entropy of each next token, nats.
+def loss_of(nats: Tensor, batch: Batch) -> Tensor:
+    """Mean loss of the scored tokens, nats.
 
     Args:
-        logits: (B, T, V) for the first T tokens of each window.
-        windows: (B, T + 1) token ids.
+        nats: (B, T), 0 where nothing is scored.
+        batch: that they are of.
     """
-    return F.cross_entropy(logits.flatten(0, 1).float(), windows[:, 1:].flatten())
+    return nats.sum() / (batch.targets != IGNORE).sum()
 
 
-def weight_step(
-    forward: Callable[[Tensor], Tensor],
-    windows: Tensor,
-    optimiser: torch.optim.Optimizer,
-    *,
-    lr: float,
-    grad_clip: float,
-) -> Tensor:
+@contextmanager
+def dropout_from(source: Generator, device: str) -> Iterator[None]:
+    """Let dropout, which draws from the global generators, follow `source`; they are put back afterwards."""
+    with torch.random.fork_rng(devices=[device] if device.startswith("cuda") else []):
+        torch.manual_seed(int(torch.randint(2**62, (), generator=source)))
+        yield
+
+
+def weight_step(loss: Tensor, optimiser: torch.optim.Optimizer, *, lr: float, grad_clip: float) -> Tensor:
     """One weight update; returns the loss, detached and still on its device.
 
     Args:
-        forward: (B, T) tokens -> (B, T, V) logits.
-        windows: (B, T + 1) token ids.
-        optimiser: over the weights; gradients are cleared first and left for nobody.
+        loss: that depends on the weights that ran.
+        optimiser: over the weights; gradients are left for nobody.
         lr: learning rate of this step.
         grad_clip: largest norm of the gradient of what ran.
     """
-    loss = loss_of(forward(windows[:, :-1]), windows)
     torch.autograd.backward(loss)
     ran = [parameter for group in optimiser.param_groups for parameter in group["params"] if parameter.grad is not None]
     nn.utils.clip_grad_norm_(ran, grad_clip)
@@ -84,22 +90,28 @@ def weight_step(
 
 
 @torch.no_grad()
-def evaluate(forward: Callable[[Tensor], Tensor], windows: Tensor, batch_size: int) -> Tensor:
-    """Loss of each window, nats per token.
+def evaluate(forward: Forward, held_out: HeldOut, batch_size: int) -> Tensor:
+    """Loss of each window, nats per scored token.
 
     Args:
-        forward: (B, T) tokens -> (B, T, V) logits.
-        windows: (N, T + 1) token ids.
+        forward: in evaluation mode.
+        held_out: windows that follow each other are read one after the other, with memory in between.
         batch_size: windows per forward.
 
     Returns:
-        (N,) on the CPU.
+        (N,) on the CPU, in the order of the text.
     """
+    tokens, targets = held_out.batch.tokens, held_out.batch.targets
+    in_rows = (-1, held_out.segments, tokens.shape[1])
     losses = []
-    for batch in torch.split(windows, batch_size):
-        logits = forward(batch[:, :-1])
-        nats = F.cross_entropy(logits.transpose(1, 2).float(), batch[:, 1:], reduction="none")
-        losses.append(nats.mean(dim=1).cpu())
+    for rows in zip(*(torch.split(each.reshape(in_rows), batch_size) for each in (tokens, targets)), strict=True):
+        memory = None
+        row_losses = []
+        for segment in range(held_out.segments):
+            batch = Batch(rows[0][:, segment], rows[1][:, segment])
+            nats, memory = forward(batch, memory)
+            row_losses.append(nats.sum(dim=1) / (batch.targets != IGNORE).sum(dim=1))
+        losses.append(torch.stack(row_losses, dim=1).flatten().cpu())
     return torch.cat(losses)
 
 

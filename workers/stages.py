@@ -23,7 +23,7 @@ from nas.compare import QualityDifference, compare_quality
 from nas.config import SearchRequest, ServeMode
 from nas.cost import LatencyTable, entry_key
 from nas.data.corpora import fingerprint
-from nas.data.parts import VOCAB_SIZE, split
+from nas.data.parts import split
 from nas.errors import DataError, InvalidInput, SearchFailed
 from nas.export.bundle import write_bundle
 from nas.export.check import check_export
@@ -145,6 +145,7 @@ def measure(request: SearchRequest, store: Store, trials: TrialRunner) -> Inputs
             measure_table,
             request.space,
             request.task.serve[0],
+            vocab_size=request.task.vocab_size,
             threads=max(1, int(request.resources.cpus)),
         )
     _check_budget(request, table)
@@ -163,7 +164,8 @@ def _copied(path: Path, wanted: str | None) -> bytes | None:
 
 
 def _words(serve: ServeMode) -> str:
-    return f"{serve.mode} of {serve.batch} x {serve.query_length} tokens"
+    memory = f" behind {serve.memory_length} in memory" if serve.memory_length else ""
+    return f"{serve.mode} of {serve.batch} x {serve.query_length} tokens{memory}"
 
 
 def table_key(request: SearchRequest, device: Mapping[str, str]) -> str:
@@ -458,8 +460,8 @@ def time_in_turns(
     """Time both networks round-robin in this process. Weights do not matter to the time, so they are fresh ones."""
     parsed = SearchRequest.model_validate(request)
     networks = {
-        "derived": build(parsed.network_config(derived, VOCAB_SIZE)),
-        "parent": build(parsed.network_config(parent, VOCAB_SIZE)),
+        "derived": build(parsed.network_config(derived, parsed.task.vocab_size)),
+        "parent": build(parsed.network_config(parent, parsed.task.vocab_size)),
     }
     threads = max(1, int(parsed.resources.cpus))
     return compare_latency(networks, parsed.task.serve[0], rounds, threads=threads)
@@ -476,7 +478,7 @@ def export(inputs: Inputs, winner: Retrained, comparison: Comparison | None, sto
     """
     request = inputs.request
     architecture = winner.derived.architecture
-    config = request.network_config(architecture.labels, VOCAB_SIZE)
+    config = request.network_config(architecture.labels, request.task.vocab_size)
     network = load_network(winner.best.path, config)
     bundle = write_bundle(
         store.folder / "export",

@@ -15,8 +15,6 @@ from torch import Generator, Tensor
 
 from nas.text import ENDS_PERCENT, check_length, check_text
 
-VOCAB_SIZE = 256
-
 
 @dataclass(frozen=True, eq=False)
 class Parts:
@@ -62,15 +60,45 @@ def sample_windows(part: NDArray[np.uint8], n: int, length: int, generator: Gene
     return _cut(part, starts, length)
 
 
-def eval_windows(part: NDArray[np.uint8], n: int, length: int) -> Tensor:
-    """The same windows at every call: evenly spaced over the part, each target in one window only.
+def row_windows(part: NDArray[np.uint8], n_rows: int, at: int, length: int) -> Tensor:
+    """The windows at one place of each row, where the part is cut into rows of equal length.
+
+    Args:
+        part: tokens.
+        n_rows: rows R.
+        at: between 0 and `last_start`.
+        length: tokens T, as above.
 
     Returns:
-        (min(n, what fits), length + 1) int64; row i follows row i - 1 in the text.
+        (R, length + 1) int64.
+    """
+    return _cut(part, np.arange(n_rows) * ((len(part) - 1) // n_rows) + at, length)
+
+
+def last_start(part: NDArray[np.uint8], n_rows: int, length: int) -> int:
+    """Where in each row its last window of `length` tokens may begin; negative where rows are shorter than that."""
+    return (len(part) - 1) // n_rows - length
+
+
+def eval_windows(part: NDArray[np.uint8], n: int, length: int, n_rows: int | None = None) -> Tensor:
+    """The same windows at every call: evenly spaced over the part, each target in one window only.
+
+    Args:
+        part: tokens.
+        n: windows asked for.
+        length: tokens T, as above.
+        n_rows: rows of windows that follow each other without a gap, for networks with memory; None: as many as
+            windows.
+
+    Returns:
+        (min(n, what fits), length + 1) int64, or less by what rows of equal length leave over; in the order of the
+        text, so row by row.
     """
     count = min(n, (len(part) - 1) // length)
-    starts = np.arange(count) * ((len(part) - 1) // max(count, 1))
-    return _cut(part, starts, length)
+    rows = min(n_rows or count, count)
+    in_row = np.arange(count // max(rows, 1)) * length
+    starts = np.arange(rows)[:, None] * ((len(part) - 1) // max(rows, 1)) + in_row
+    return _cut(part, starts.ravel(), length)
 
 
 def _cut(part: NDArray[np.uint8], starts: NDArray[np.int64], length: int) -> Tensor:

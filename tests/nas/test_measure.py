@@ -27,7 +27,7 @@ def space() -> SearchSpace:
 
 @pytest.fixture(scope="module")
 def table(space: SearchSpace) -> LatencyTable:
-    return measure_table(space, SERVE, threads=1)
+    return measure_table(space, SERVE, vocab_size=256, threads=1)
 
 
 def network(labels: list[str]) -> Network:
@@ -74,7 +74,7 @@ def test_two_labels_of_one_block_share_an_entry_and_two_options_do_not() -> None
             ],
         }
     )  # fmt: skip
-    table = measure_table(space, SERVE, threads=1)
+    table = measure_table(space, SERVE, vocab_size=256, threads=1)
     assert len(table.entries) == 2
     _, wide, same = table.slot_ms(space)
     assert wide == same
@@ -84,7 +84,7 @@ def test_space_of_identity_alone_can_be_measured() -> None:
     space = SearchSpace.model_validate(
         {"n_slots": 2, "d_model": 8, "n_heads": 2, "max_len": 16, "candidates": ["identity"]}
     )
-    table = measure_table(space, SERVE, threads=1)
+    table = measure_table(space, SERVE, vocab_size=256, threads=1)
     assert table.slot_ms(space) == [0.0]
     assert table.scale == 1.0
     assert table.offset_ms > 0
@@ -97,7 +97,7 @@ def test_measuring_leaves_threads_generator_and_gradients_as_they_were(space: Se
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        measure_table(space, SERVE, threads=1)
+        measure_table(space, SERVE, vocab_size=256, threads=1)
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)

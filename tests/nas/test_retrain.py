@@ -1,6 +1,7 @@
 """Retraining: paired data, resume with the same bits, results in the last checkpoint."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,10 @@ import pytest
 import torch
 
 from nas.architecture import Architecture, interleaved
+from nas.data.objectives import Batch
+from nas.data.streams import HeldOut, Stream
 from nas.errors import SearchFailed
-from nas.retrain import Retraining, build, load_network, read_result
+from nas.retrain import Retraining, build, load_network, read_result, scoring
 from nas.training import evaluate, weight_step
 from tests import tiny
 
@@ -34,7 +37,7 @@ def test_result_is_in_the_last_checkpoint_and_the_network_reloads(tmp_path: Path
     assert len(result.test_nats) == 8
     config = REQUEST.network_config(interleaved(REQUEST.space).labels, 256)
     network = load_network(path, config)
-    again = evaluate(network, run.test, 4).tolist()
+    again = evaluate(scoring(network), run.test, 4).tolist()
     assert again == result.test_nats
 
 
@@ -71,15 +74,19 @@ def test_it_learns_on_weights_and_alpha_is_watched_on_validation_and_scored_once
     learnt: set[int] = set()
     evaluated: list[set[int]] = []
 
-    def stepping(forward: Any, windows: torch.Tensor, *arguments: Any, **named: Any) -> torch.Tensor:
-        learnt.update((windows // tiny.LETTERS).flatten().tolist())
-        return weight_step(forward, windows, *arguments, **named)
+    def parts_of(batch: Batch) -> set[int]:
+        return set((torch.cat([batch.tokens, batch.targets]) // tiny.LETTERS).flatten().tolist())
 
-    def evaluating(forward: Any, windows: torch.Tensor, batch_size: int) -> torch.Tensor:
-        evaluated.append(set((windows // tiny.LETTERS).flatten().tolist()))
-        return evaluate(forward, windows, batch_size)
+    def reading(stream: Stream, following: Callable[[Stream], Batch] = Stream.next) -> Batch:
+        batch = following(stream)
+        learnt.update(parts_of(batch))
+        return batch
 
-    monkeypatch.setattr("nas.retrain.weight_step", stepping)
+    def evaluating(forward: Any, held_out: HeldOut, batch_size: int) -> torch.Tensor:
+        evaluated.append(parts_of(held_out.batch))
+        return evaluate(forward, held_out, batch_size)
+
+    monkeypatch.setattr(Stream, "next", reading)
     monkeypatch.setattr("nas.retrain.evaluate", evaluating)
     n_records = len(list(run.run()))
     assert learnt == {0, 1}
@@ -88,10 +95,11 @@ def test_it_learns_on_weights_and_alpha_is_watched_on_validation_and_scored_once
 
 def test_architectures_of_one_seed_see_the_same_windows() -> None:
     one, other = make(("attention", "ffn")), make(("mgk", "identity"))
-    assert torch.equal(one.data.get_state(), other.data.get_state())
     list(one.run())
     list(other.run())
-    assert torch.equal(one.data.get_state(), other.data.get_state())
+    first, second = one.stream.next(), other.stream.next()
+    assert torch.equal(first.tokens, second.tokens)
+    assert torch.equal(first.targets, second.targets)
 
 
 def test_a_network_of_identities_trains_too() -> None:

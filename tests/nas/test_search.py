@@ -1,6 +1,7 @@
 """The search as a procedure: who learns on what, what stays untouched, resume with the same bits; items 17 and 37."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,12 @@ from torch import Tensor
 
 from nas import checkpoint
 from nas.config import SearchRequest
+from nas.data.objectives import Batch
+from nas.data.streams import HeldOut, Stream
 from nas.errors import InvalidInput, SearchFailed
 from nas.search import Search
 from nas.steps import StepRecord
-from nas.training import evaluate, loss_of, weight_step
+from nas.training import evaluate, weight_step
 from tests import tiny
 
 
@@ -133,28 +136,35 @@ def test_weights_and_alpha_learn_and_are_watched_on_disjoint_parts_and_never_see
     request = tiny.request(method={"warmup_share": 0.0})
     parts = tiny.lettered_parts(request)
     search = Search(request, parts=parts, table=tiny.table(request.space))
-    seen: list[tuple[str, set[int]]] = []  # who read which parts
+    doing = ["nothing"]
+    seen: set[tuple[str, *tuple[int, ...]]] = set()  # who read which parts
 
-    def reading(who: str, windows: Tensor) -> None:
-        seen.append((who, set((windows // tiny.LETTERS).flatten().tolist())))
+    def reading(who: str, batch: Batch) -> None:
+        letters = torch.cat([batch.tokens, batch.targets]) // tiny.LETTERS
+        seen.add((who, *sorted(set(letters.flatten().tolist()))))
 
-    def stepping(*arguments: Any, **named: Any) -> Tensor:
-        reading("weights", arguments[1])
-        return weight_step(*arguments, **named)
+    def named(who: str, step: Callable[[], None]) -> Callable[[], None]:
+        def stepping() -> None:
+            doing[0] = who
+            step()
 
-    def losing(logits: Tensor, windows: Tensor) -> Tensor:  # of alpha's own step
-        reading("alpha", windows)
-        return loss_of(logits, windows)
+        return stepping
 
-    def evaluating(forward: Any, windows: Tensor, batch_size: int) -> Tensor:
-        reading("watched", windows)
-        return evaluate(forward, windows, batch_size)
+    def reading_next(stream: Stream, following: Callable[[Stream], Batch] = Stream.next) -> Batch:
+        batch = following(stream)
+        reading(doing[0], batch)
+        return batch
 
-    monkeypatch.setattr("nas.search.weight_step", stepping)
-    monkeypatch.setattr("nas.search.loss_of", losing)
+    def evaluating(forward: Any, held_out: HeldOut, batch_size: int) -> Tensor:
+        reading("watched", held_out.batch)
+        return evaluate(forward, held_out, batch_size)
+
+    monkeypatch.setattr(search, "_weight_step", named("weights", search._weight_step))
+    monkeypatch.setattr(search, "_alpha_step", named("alpha", search._alpha_step))
+    monkeypatch.setattr(Stream, "next", reading_next)
     monkeypatch.setattr("nas.search.evaluate", evaluating)
     list(search.run())
-    assert {(who, *parts) for who, parts in seen} == {("weights", 0), ("alpha", 1), ("watched", 2)}
+    assert seen == {("weights", 0), ("alpha", 1), ("watched", 2)}
 
 
 @pytest.mark.parametrize("estimator", ["soft", "straight_through", "single_path"])
@@ -267,7 +277,7 @@ def test_a_checkpoint_of_another_format_is_refused(tmp_path: Path, monkeypatch: 
     search = make()
     search.save(tmp_path / "state.safetensors")
     monkeypatch.undo()
-    with pytest.raises(InvalidInput, match="checkpoint has format_version 99; this code reads 1"):
+    with pytest.raises(InvalidInput, match="checkpoint has format_version 99; this code reads 2"):
         search.load(tmp_path / "state.safetensors")
 
 

@@ -2,10 +2,23 @@
 
 import pytest
 import torch
-from torch import nn
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 from nas.config import Method
-from nas.training import evaluate, generator, learning_rate, loss_of, weight_step, weights_optimiser
+from nas.data.objectives import Batch, next_tokens
+from nas.data.streams import HeldOut
+from nas.heads import IGNORE
+from nas.network import Memory
+from nas.training import (
+    dropout_from,
+    evaluate,
+    generator,
+    learning_rate,
+    loss_of,
+    weight_step,
+    weights_optimiser,
+)
 
 
 def test_learning_rate_rises_then_falls_to_a_tenth() -> None:
@@ -37,21 +50,79 @@ def test_a_step_touches_only_what_ran_moments_included() -> None:
     before = {name: parameter.detach().clone() for name, parameter in parameters.items()}
     embed = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
     windows = torch.randint(0, 5, (2, 4), generator=torch.Generator().manual_seed(1))
-    weight_step(lambda tokens: ran(embed[tokens]), windows, optimiser, lr=0.1, grad_clip=1.0)
+    loss = F.cross_entropy(ran(embed[windows[:, :-1]]).flatten(0, 1), windows[:, 1:].flatten())
+    weight_step(loss, optimiser, lr=0.1, grad_clip=1.0)
     for name, parameter in parameters.items():
         assert torch.equal(parameter, before[name]) == name.startswith("idle")
         assert (parameter in optimiser.state) == name.startswith("ran")
         assert parameter.grad is None
 
 
+def by_table(batch: Batch, memory: Memory | None) -> tuple[Tensor, None]:
+    """Loss of a model that only looks at the present token; any targets may be left out."""
+    table = torch.randn(7, 7, generator=torch.Generator().manual_seed(0))
+    logits = table[batch.tokens].transpose(1, 2)
+    return F.cross_entropy(logits, batch.targets, reduction="none", ignore_index=IGNORE), None
+
+
 def test_evaluate_gives_each_windows_mean_whatever_the_batch() -> None:
-    torch.manual_seed(0)
-    table = torch.randn(7, 7)
-    windows = torch.randint(0, 7, (5, 9))
-    per_window = evaluate(lambda tokens: table[tokens], windows, batch_size=2)
+    batch = next_tokens(torch.randint(0, 7, (5, 9), generator=torch.Generator().manual_seed(1)))
+    per_window = evaluate(by_table, HeldOut(batch, 1), batch_size=2)
     assert per_window.shape == (5,)
-    torch.testing.assert_close(per_window, evaluate(lambda tokens: table[tokens], windows, batch_size=5))
-    torch.testing.assert_close(per_window.mean(), loss_of(table[windows[:, :-1]], windows))
+    torch.testing.assert_close(per_window, evaluate(by_table, HeldOut(batch, 1), batch_size=5))
+    torch.testing.assert_close(per_window.mean(), loss_of(by_table(batch, None)[0], batch))
+
+
+def test_losses_are_means_over_what_is_scored() -> None:
+    tokens = torch.randint(0, 7, (2, 6), generator=torch.Generator().manual_seed(1))
+    targets = torch.full((2, 6), IGNORE)
+    targets[:, 2], targets[:, 5] = tokens[:, 0], tokens[:, 1]
+    batch = Batch(tokens, targets)
+    nats, _ = by_table(batch, None)
+    scored = nats[:, [2, 5]]
+    torch.testing.assert_close(loss_of(nats, batch), scored.mean())
+    torch.testing.assert_close(evaluate(by_table, HeldOut(batch, 1), 2), scored.mean(dim=1))
+
+
+def test_evaluation_reads_segment_after_segment_and_gives_memory_on() -> None:
+    """Each row's memory is what the row's last segment left; it starts empty; the order is that of the text."""
+
+    def counting(batch: Batch, memory: Memory | None) -> tuple[Tensor, Memory | None]:
+        earlier = torch.zeros(len(batch.tokens)) if memory is None else memory[0]
+        assert earlier is not None
+        seen = earlier + batch.tokens[:, -1]
+        return seen[:, None].expand(batch.tokens.shape), [seen]
+
+    ends = torch.tensor([1, 2, 3, 10, 20, 30, 100, 200, 300])  # three rows of three segments of two tokens
+    tokens = torch.stack([torch.zeros_like(ends), ends], dim=1)
+    for batch_size in (2, 3):
+        losses = evaluate(counting, HeldOut(Batch(tokens, tokens), 3), batch_size)
+        assert losses.tolist() == [1, 3, 6, 10, 30, 60, 100, 300, 600]
+
+
+def test_dropout_follows_its_source_alone_and_leaves_the_global_generator() -> None:
+    def draws(seed: int) -> list[Tensor]:
+        source = torch.Generator().manual_seed(seed)
+        found = []
+        for _ in range(2):
+            with dropout_from(source, "cpu"):
+                found.append(F.dropout(torch.ones(64)))
+            torch.rand(3)
+        return found
+
+    torch.manual_seed(5)
+    expected = torch.rand(7)
+    torch.manual_seed(5)
+    first, second = draws(0)
+    again, other = draws(0), draws(1)
+    assert torch.equal(first, again[0])
+    assert torch.equal(second, again[1])
+    assert not torch.equal(first, second)
+    assert not torch.equal(first, other[0])
+    torch.manual_seed(5)
+    with dropout_from(torch.Generator(), "cpu"):
+        torch.rand(100)
+    assert torch.equal(torch.rand(7), expected)
 
 
 def test_streams_of_a_seed_differ_and_seeds_do_not_share_streams() -> None:

@@ -1,0 +1,106 @@
+"""What a training reads, batch after batch, and what it is scored on; with memory, the text that belongs to it.
+
+Without memory a batch is windows at random places. With memory each of the B rows of a batch goes on in a text of its
+own, segment after segment, so that what the slots remember is what stood before (par-search.md sections 3.3 and 7.3).
+At the end of its rows a stream begins again, a few bytes further on so that segments are cut elsewhere, and with
+memory empty. Where the first pass begins is drawn, so that seeds do not all learn from the same text.
+
+Memory is what the slots' inputs were when they were read: under the weights and the path of that step. It is not made
+again under newer ones, neither here nor where alpha's stream goes on after some weight steps: it is older by a few
+updates in any Transformer-XL, and another forward pass would cost alpha steps a third more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Generator, Tensor
+
+from nas.config import SearchRequest
+from nas.data.objectives import Batch, held_out_batch, training_batch
+from nas.data.parts import eval_windows, last_start, row_windows, sample_windows
+from nas.network import Memory
+
+HELD_OUT_ROWS = 8  # with memory; a constant, so that samples of other batch sizes are scored on the same windows
+
+
+class Stream:
+    """Batches to learn from, in an order of its generator's own, and the memory that goes with them.
+
+    Args:
+        part: tokens, at least one batch.
+        request: objective, lengths and batch size; whether slots have memory.
+        generator: of windows and masks, on the CPU.
+        device: where batches go.
+    """
+
+    def __init__(self, part: NDArray[np.uint8], request: SearchRequest, generator: Generator, device: str) -> None:
+        self.part = part
+        self.objective = request.task.objective
+        self.length = request.task.train_length
+        self.batch_size = request.method.batch_size
+        self.has_memory = request.space.memory_length > 0
+        self.generator = generator
+        self.device = device
+        self.at = -1  # where the next segment begins in each row; negative before the first
+        self.memory: Memory | None = None  # for the next batch; whoever runs that puts back what the network returns
+
+    def next(self) -> Batch:
+        """The next batch; at the start of a pass memory becomes None."""
+        if self.has_memory:
+            windows = self._next_segments()
+        else:
+            windows = sample_windows(self.part, self.batch_size, self.length, self.generator)
+        return training_batch(self.objective, windows, self.generator).to(self.device)
+
+    def _next_segments(self) -> Tensor:
+        last = last_start(self.part, self.batch_size, self.length)
+        if self.at < 0:
+            self.at = self._draw(last)
+        elif self.at > last:
+            self.at, self.memory = self._draw(min(self.length - 1, last)), None
+        windows = row_windows(self.part, self.batch_size, self.at, self.length)
+        self.at += self.length
+        return windows
+
+    def _draw(self, most: int) -> int:
+        return int(torch.randint(0, most + 1, (), generator=self.generator))
+
+    def state(self) -> dict[str, Tensor]:
+        """Generator, place and memory, to be saved; `restore` takes them up."""
+        slots = [] if self.memory is None else self.memory
+        kept = {f"memory.{number}": each for number, each in enumerate(slots) if each is not None}
+        return {"generator": self.generator.get_state(), "at": torch.tensor([self.at, len(slots)]), **kept}
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        self.generator.set_state(state["generator"])
+        self.at, n_slots = state["at"].tolist()
+        kept = [state.get(f"memory.{number}") for number in range(n_slots)]
+        self.memory = [None if each is None else each.to(self.device) for each in kept] or None
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """What a network is scored on.
+
+    Args:
+        batch: (N, T), in the order of the text.
+        segments: windows that follow each other without a gap, memory going from one to the next; 1 without memory.
+    """
+
+    batch: Batch
+    segments: int
+
+
+def held_out(part: NDArray[np.uint8], n_windows: int, request: SearchRequest, device: str) -> HeldOut:
+    """The same windows of a part for every architecture and seed, with the same masks.
+
+    With memory they stand in rows; the first window of each has no memory, and the score says so too.
+    """
+    n_rows = HELD_OUT_ROWS if request.space.memory_length else None
+    windows = eval_windows(part, n_windows, request.task.train_length, n_rows)
+    segments = 1 if n_rows is None else len(windows) // min(n_rows, len(windows))
+    return HeldOut(held_out_batch(request.task.objective, windows).to(device), segments)
