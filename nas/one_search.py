@@ -1,0 +1,225 @@
+"""A search as one call of Python: `search(request, blocks={"conv": MyConv})`, without database, Ray or web.
+
+It trains the supernets and derives, seed by seed; retraining, comparison and export are the service's, or
+`blockwright search --local`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from nas import catalog, own_block
+from nas.architecture import Architecture
+from nas.blocks.base import Block
+from nas.config import Candidate, SearchRequest
+from nas.cost import LatencyTable
+from nas.data.corpora import fingerprint, read_corpus
+from nas.data.parts import Parts, split
+from nas.derive import derive
+from nas.errors import DataError, InvalidInput, SearchFailed
+from nas.measure import measure_table
+from nas.pressure import target_ms
+from nas.steps import StepRecord
+
+
+@dataclass(frozen=True)
+class SeedResult:
+    """What one seed's search ended with. L slots, K candidates.
+
+    Args:
+        seed: of the trial.
+        records: one per report, first to last.
+        architecture: the most probable one within the budget as the table predicts it; None where nothing moved
+            beyond chance.
+        reason: why there is no architecture.
+    """
+
+    seed: int
+    records: tuple[StepRecord, ...] = field(repr=False)
+    architecture: Architecture | None
+    reason: str | None = None
+
+    @property
+    def probabilities(self) -> list[list[float]]:
+        """softmax(alpha) at the end, (L, K)."""
+        found = self.records[-1].probabilities
+        assert found is not None
+        return found
+
+    @property
+    def val_loss(self) -> float:
+        """Validation loss of the supernet's most probable path, nats per token; of its mixture while none leads."""
+        last = self.records[-1]
+        found = last.val_loss_soft if last.val_loss_argmax is None else last.val_loss_argmax
+        assert found is not None
+        return found
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What `search` found.
+
+    Args:
+        request: with everything written out, own blocks among its candidates.
+        table: latency of each candidate, measured or as given.
+        seeds: one result each, in order; at least one has an architecture.
+        parts: the text as it was cut, for retraining on the same.
+    """
+
+    request: SearchRequest
+    table: LatencyTable = field(repr=False)
+    seeds: tuple[SeedResult, ...]
+    parts: Parts = field(repr=False)
+
+    @property
+    def best(self) -> SeedResult:
+        """The seed whose supernet validates best, of those with an architecture. Only retraining tells more."""
+        return min((each for each in self.seeds if each.architecture is not None), key=lambda each: each.val_loss)
+
+    @property
+    def architecture(self) -> Architecture:
+        found = self.best.architecture
+        assert found is not None
+        return found
+
+    @property
+    def probabilities(self) -> list[list[float]]:
+        """softmax(alpha) of the best seed, (L, K)."""
+        return self.best.probabilities
+
+    @property
+    def records(self) -> tuple[StepRecord, ...]:
+        """Of the best seed."""
+        return self.best.records
+
+
+def search(
+    request: SearchRequest | Mapping[str, Any],
+    *,
+    blocks: Mapping[str, type[Block]] | None = None,
+    text: str | bytes | None = None,
+    table: LatencyTable | None = None,
+    on_record: Callable[[int, StepRecord], None] | None = None,
+    device: str = "cpu",
+) -> SearchResult:
+    """Search here and now: every seed of `trials`, one after the other.
+
+    Args:
+        request: a request or its JSON.
+        blocks: own block classes by name, known in this process from then on; a later call may replace them. A block
+            that no candidate of the request names becomes one more candidate, with its default options.
+        text: UTF-8 to learn on; None reads the request's built-in dataset.
+        table: latency table to use; None measures one, with as many threads as the request's cpus.
+        on_record: called with (seed, record) at every report.
+        device: where the supernet lives.
+
+    Raises:
+        InvalidInput: a block, the request, or the table cannot be used; DataError: the text cannot.
+        Infeasible: no architecture meets the budget.
+        SearchFailed: training diverged, or no seed's alpha moved beyond chance.
+    """
+    from nas.search import Search  # here: nas.search offers this function as its own
+
+    own = blocks or {}
+    for spec in [own_block.describe(name, found) for name, found in own.items()]:
+        catalog.register(spec)
+    request = _completed(request, own)
+    for candidate in request.space.candidates:
+        if catalog.block(candidate.block).own is not None:
+            own_block.check(candidate, request.space.shape())
+    parts = _read(request, text)
+    with _threads(max(1, int(request.resources.cpus))) as threads:
+        table = _usable(request, table) or measure_table(
+            request.space, request.task.serve[0], vocab_size=request.task.vocab_size, threads=threads
+        )
+        _derive(request, table, _any_record(request))  # a budget that nothing meets is told before the training
+        seeds = []
+        for seed in range(request.trials.seed, request.trials.seed + request.trials.n_seeds):
+            records = []
+            for record in Search(request.resolve({}, seed), parts=parts, table=table, device=device).run():
+                records.append(record)
+                if on_record is not None:
+                    on_record(seed, record)
+            try:
+                architecture, reason = _derive(request, table, records[-1]), None
+            except SearchFailed as error:
+                architecture, reason = None, str(error)
+            seeds.append(SeedResult(seed, tuple(records), architecture, reason))
+    if all(each.architecture is None for each in seeds):
+        raise SearchFailed(str(seeds[0].reason))
+    return SearchResult(request, table, tuple(seeds), parts)
+
+
+def _completed(request: SearchRequest | Mapping[str, Any], own: Mapping[str, type[Block]]) -> SearchRequest:
+    """The request, read with the own blocks known, and each of them among its candidates."""
+    body = request.model_dump(mode="json") if isinstance(request, SearchRequest) else request
+    read = SearchRequest.model_validate(body)
+    if read.ranges:
+        raise InvalidInput(f"ranges has {len(read.ranges)} entries; a search in Python draws no samples, so empty it")
+    named = {candidate.block for candidate in read.space.candidates}
+    missing = [Candidate(label=name, block=name) for name in own if name not in named]
+    if not missing:
+        return read
+    whole = read.model_dump(mode="json")
+    whole["space"]["candidates"] += [candidate.model_dump(mode="json") for candidate in missing]
+    return SearchRequest.model_validate(whole)
+
+
+def _read(request: SearchRequest, text: str | bytes | None) -> Parts:
+    given = text.encode() if isinstance(text, str) else text
+    corpus = read_corpus(request.task.dataset) if given is None else given
+    wanted = request.task.dataset_fingerprint
+    if wanted is not None and fingerprint(corpus) != wanted:
+        raise DataError(f"the text has fingerprint {fingerprint(corpus)[:12]}; the request names {wanted[:12]}")
+    return split(corpus, request.task.train_length, request.method.batch_size)
+
+
+def _usable(request: SearchRequest, table: LatencyTable | None) -> LatencyTable | None:
+    if table is None:
+        if request.latency_table is not None:
+            raise InvalidInput(f"the request names latency table {request.latency_table}; give it as table=")
+        return None
+    if request.latency_table not in (None, table.id):
+        raise InvalidInput(f"the request names latency table {request.latency_table}; the one given is {table.id}")
+    if table.serve != request.task.serve[0]:
+        raise InvalidInput(
+            f"the latency table holds for {table.serve}; the request serves {request.task.serve[0]} first"
+        )
+    return table
+
+
+def _derive(request: SearchRequest, table: LatencyTable, record: StepRecord) -> Architecture:
+    assert record.probabilities is not None
+    assert record.null_gaps is not None
+    return derive(
+        record.probabilities,
+        record.null_gaps,
+        request.space,
+        slot_costs=table.slot_ms(request.space),
+        offset=table.offset_ms,
+        budget_ms=target_ms(request, table),
+    )
+
+
+def _any_record(request: SearchRequest) -> StepRecord:
+    """Of probabilities that differ: whether a budget can be met depends on the costs alone."""
+    row = np.arange(len(request.space.candidates), 0, -1)
+    probabilities = [(row / row.sum()).tolist()] * request.space.n_slots
+    return StepRecord(0, probabilities=probabilities, null_gaps=[0.0] * request.space.n_slots)
+
+
+@contextmanager
+def _threads(number: int) -> Iterator[int]:
+    """As a trial runs, so that the bits are a trial's; the process gets its own number back."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        yield number
+    finally:
+        torch.set_num_threads(before)
