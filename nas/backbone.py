@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nas.blocks.base import Context
-from nas.heads import IGNORE, WEIGHT_STD, AdaptiveEmbedding, AdaptiveSoftmax, TiedLinear, drawn
+from nas.heads import IGNORE, WEIGHT_STD, AdaptiveEmbedding, AdaptiveSoftmax, TiedLinear, at_least_float32, drawn
 from nas.options import NetworkConfig
 
 # Measured: tied heads and embeddings of std 0.02 cost a small parent 0.1 bits per byte. An embedding that is multiplied
@@ -162,7 +162,7 @@ class Backbone(nn.Module):
         """(B, T, D) behind the last slot -> (B, T, V) logits; log-probabilities where the softmax is adaptive."""
         x = self._transformed(self._finished(hidden))
         if isinstance(self.proj_out, AdaptiveSoftmax):
-            return self.proj_out.log_prob(x.flatten(0, 1)).view(*x.shape[:2], -1)
+            return self.proj_out.log_prob(at_least_float32(x.flatten(0, 1))).view(*x.shape[:2], -1)
         out: Tensor = self.proj_out(x)
         return out
 
@@ -185,11 +185,9 @@ class Backbone(nn.Module):
     def _nats(self, hidden: Tensor, targets: Tensor) -> Tensor:  # (N, D), (N,) -> (N,)
         x = self._transformed(self._finished(hidden))
         if isinstance(self.proj_out, AdaptiveSoftmax):
-            output: Tensor = self.proj_out(x.to(torch.promote_types(x.dtype, torch.float32)), targets).output
+            output: Tensor = self.proj_out(at_least_float32(x), targets).output
             return -output
-        logits: Tensor = self.proj_out(x)
-        logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
-        return F.cross_entropy(logits, targets, reduction="none")
+        return F.cross_entropy(at_least_float32(self.proj_out(x)), targets, reduction="none")
 
     def pool(self, hidden: Tensor, key_padding: Tensor | None = None) -> Tensor:
         """(B, T, D) behind the last slot -> (B, D): the first token, or the mean over those that key_padding has."""

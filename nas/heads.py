@@ -23,6 +23,11 @@ def drawn(*size: int, std: float = WEIGHT_STD) -> nn.Parameter:
     return nn.Parameter(torch.empty(size).normal_(std=std))
 
 
+def at_least_float32(x: Tensor) -> Tensor:
+    """What softmax is taken of: half precision would lose the tails of a vocabulary."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
 class TiedLinear(nn.Module):
     """Scores by the embedding's own rows, with a bias: (.., D) -> (.., V)."""
 
@@ -108,7 +113,8 @@ class ClusterScores(nn.Module):
         elif len(embedding.projections):
             x = F.linear(x, embedding.projections[self.cluster])
         rows: Tensor = embedding.tables[self.cluster]
-        return F.linear(x, rows if self.clusters is None else torch.cat([rows, self.clusters]), self.bias)
+        rows = rows if self.clusters is None else torch.cat([rows, self.clusters])
+        return at_least_float32(F.linear(x, rows, self.bias))  # under autocast too, where the product is not
 
 
 class AdaptiveSoftmax(nn.AdaptiveLogSoftmaxWithLoss):
