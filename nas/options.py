@@ -133,6 +133,15 @@ class AttentionOptions:
         positions = self.positions or shape.positions
         return "none" if self.kind == "linear" and positions not in ("none", "rotary") else positions
 
+    def chunk(self, shape: Shape, tokens: int, memory: int) -> int | None:
+        """Queries that are taken at once, each chunk with the keys of its window alone; None: all, with all keys."""
+        if self.window is None:
+            return None
+        size = max(64, self.window)
+        keys = size + (1 if shape.causal else 2) * (self.window - 1)
+        chunks = -(-tokens // size)
+        return size if 2 * chunks * size * keys <= tokens * (memory + tokens) else None
+
     def check(self, shape: Shape) -> None:
         """Raises: ValueError: the block cannot be built at this shape."""
         heads, kv_heads = self.heads(shape), self.kv_heads(shape)
