@@ -210,7 +210,9 @@ class Architecture(BaseModel):
     hash: str
     predicted_ms: float | None
     is_result: bool
-    architecture: dict[str, Any] = Field(description="the content of architecture.json")
+    architecture: dict[str, Any] = Field(
+        description="the content of architecture.json; each candidate tells its `reach` beyond the trained length"
+    )
 
 
 class Rule(BaseModel):
@@ -320,6 +322,13 @@ class Event(BaseModel):
     data: dict[str, Any] = Field(description="of `reports`: trial, first_step, last_step and the rows themselves")
 
 
+class Reach(BaseModel):
+    """What a candidate can do beyond the length it was trained at."""
+
+    longest: int | None = Field(description="tokens that an input may have; null: any number")
+    why: str = Field(description="one sentence for people, in lower case")
+
+
 class Block(BaseModel):
     """A block that candidates may name."""
 
@@ -328,14 +337,18 @@ class Block(BaseModel):
     family: str = Field(description="what rules group by")
     letter: str = Field(description="in strings such as AFS.M")
     colour: str = Field(description="of the family, #RRGGBB, safe for colour-blind eyes")
-    options: dict[str, Any] = Field(description="JSON schema of its options")
+    options: dict[str, Any] = Field(description="JSON schema of its options, with the ranges that they state")
+    cache_known: bool = Field(description="whether the bytes that it keeps token by token are known before it is built")
+    reach: Reach = Field(
+        description="with default options in the default space; the JSON of an architecture has each candidate's own"
+    )
 
 
 class Catalog(BaseModel):
     """Everything that a form for a request needs."""
 
     blocks: list[Block]
-    families: list[str]
+    families: list[str] = Field(description="of all blocks, those of installed packages last")
     objectives: list[str]
     presets: dict[str, dict[str, Any]] = Field(description="complete requests by name")
     preset_descriptions: dict[str, str] = Field(description="one line for each preset")

@@ -9,11 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from nas import catalog
 from nas.config import Candidate, SearchSpace
 from nas.errors import InvalidInput
+from nas.options import Shape
 
 ARCHITECTURE_FORMAT_VERSION = 1
 
@@ -60,13 +62,24 @@ class Architecture:
         slots = [[by_label[label].block, by_label[label].options] for label in self.labels]
         return hashlib.sha256(json.dumps(slots, sort_keys=True).encode()).hexdigest()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self, shape: Shape | None = None) -> dict[str, Any]:
+        """What `from_json` reads; with the shape, each candidate also tells its `reach`: the longest input it takes.
+
+        Args:
+            shape: of the space that it is from.
+        """
+        candidates = []
+        for candidate in self.candidates:
+            told = {**candidate.model_dump(), "family": candidate.family}
+            if shape is not None:
+                told["reach"] = asdict(catalog.block(candidate.block).reach(shape, candidate.built_options()))
+            candidates.append(told)
         return {
             "format_version": ARCHITECTURE_FORMAT_VERSION,
             "string": str(self),
             "slots": list(self.labels),
             "undecided": list(self.undecided),
-            "candidates": [{**candidate.model_dump(), "family": candidate.family} for candidate in self.candidates],
+            "candidates": candidates,
         }
 
     @classmethod

@@ -351,7 +351,7 @@ def _keep(role: str, architecture: Architecture, inputs: Inputs, store: Store, k
         "seed": key.seed if key else None,
         "predicted_ms": inputs.table.predict_ms(architecture, inputs.request.space),
     }
-    found = store.architecture(entry, architecture.to_json(), key)
+    found = store.architecture(entry, architecture.to_json(inputs.request.space.shape()), key)
     return Derived(found, role, architecture, entry, key.seed if key else None)
 
 
@@ -484,7 +484,7 @@ def export(inputs: Inputs, winner: Retrained, comparison: Comparison | None, sto
         store.folder / "export",
         state=network.state_dict(),
         config=config,
-        architecture=architecture.to_json(),
+        architecture=architecture.to_json(request.space.shape()),
         request=request.model_dump(mode="json"),
         figures=_figures(winner, comparison),
     )

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import asdict
+from typing import Any
+
 from fastapi import APIRouter, Request, Response
 from pydantic import TypeAdapter
 
@@ -9,7 +13,7 @@ from api import schemas
 from api.deps import AppSettings, tagged
 from api.settings import Settings
 from nas import catalog
-from nas.config import SearchRequest
+from nas.config import SearchRequest, SearchSpace
 from nas.presets import DESCRIPTIONS, PRESETS
 from nas.text import MIN_BYTES
 
@@ -24,6 +28,7 @@ def get_catalog(request: Request, settings: AppSettings) -> Response:
 
 def whole(settings: Settings) -> schemas.Catalog:
     """The catalogue of a service with these settings."""
+    shape = SearchSpace().shape()
     blocks = [
         schemas.Block(
             name=spec.name,
@@ -31,14 +36,16 @@ def whole(settings: Settings) -> schemas.Catalog:
             family=spec.family,
             letter=spec.letter,
             colour=spec.colour,
-            options=TypeAdapter(spec.options).json_schema(),
+            options=options_schema(spec.options),
+            cache_known=spec.cache_bytes is not None,
+            reach=schemas.Reach(**asdict(spec.reach(shape, spec.options()))),
         )
         for spec in catalog.blocks().values()
     ]
     presets = {name: SearchRequest.model_validate({"preset": name}) for name in PRESETS}
     return schemas.Catalog(
         blocks=blocks,
-        families=list(catalog.FAMILIES),
+        families=list(catalog.families()),
         objectives=["causal_lm"],
         presets={name: preset.model_dump(mode="json") for name, preset in presets.items()},
         preset_descriptions=DESCRIPTIONS,
@@ -46,3 +53,25 @@ def whole(settings: Settings) -> schemas.Catalog:
         max_dataset_bytes=settings.max_dataset_bytes,
         min_dataset_bytes=MIN_BYTES,
     )
+
+
+def options_schema(options: type[Any]) -> dict[str, Any]:
+    """JSON schema of a block's options, with `minimum` and `maximum` where the block states a range.
+
+    Options are plain dataclasses, whose types know no ranges: they tell one when they refuse a number.
+    """
+    schema = TypeAdapter(options).json_schema()
+    for name, declared in schema.get("properties", {}).items():
+        for each in (declared, *declared.get("anyOf", ())):
+            if each.get("type") == "integer" and "minimum" not in each:
+                each |= _stated_range(options, name)
+    return schema
+
+
+def _stated_range(options: type[Any], name: str) -> dict[str, int]:
+    try:
+        options(**{name: -1})
+    except ValueError as error:
+        stated = re.search(rf"^{name} is -1; it must be between (\d+) and (\d+)$", str(error))
+        return {"minimum": int(stated[1]), "maximum": int(stated[2])} if stated else {}
+    return {}

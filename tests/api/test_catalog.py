@@ -1,14 +1,17 @@
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
 
 import pytest
+from pydantic import Field
 
 from api.examples import REQUEST
+from api.routes.catalog import options_schema
 from db import datasets, latency_tables, searches
 from db.engine import transaction
 from nas import catalog
-from nas.config import SearchRequest
+from nas.config import SearchRequest, SearchSpace
 from nas.cost import LatencyTable
 from nas.presets import PRESETS
 from tests.api.running import TINY, Claimed, Running
@@ -23,6 +26,45 @@ def test_the_catalogue_lists_every_block_with_letter_colour_and_options(service:
     assert blocks["mgk"]["options"]["properties"]["n_keys"]["default"] == 2
     assert found["request_schema"] == SearchRequest.model_json_schema()
     assert found["families"] == list(catalog.FAMILIES)
+    assert blocks["ffn"]["cache_known"]
+    assert blocks["sgu"]["reach"]["longest"] == SearchSpace().max_len
+    assert blocks["ffn"]["reach"] == {"longest": None, "why": "it reads each token alone, so any length will do"}
+
+
+def test_options_are_told_with_choices_switches_and_ranges() -> None:
+    (attention, sgu) = (options_schema(catalog.block(name).options)["properties"] for name in ("attention", "sgu"))
+    assert attention["kind"]["enum"] == ["softmax", "linear"]
+    assert attention["bias"]["type"] == "boolean"
+    assert attention["window"]["anyOf"] == [{"type": "integer", "minimum": 1, "maximum": 65536}, {"type": "null"}]
+    assert (sgu["ratio"]["minimum"], sgu["ratio"]["maximum"]) == (1, 64)
+    assert sgu["attention_width"]["minimum"] == 0
+
+
+@dataclass(frozen=True)
+class PluggedOptions:
+    width: Annotated[int, Field(ge=2)] = 4
+    free: int = 1
+    odd: int = 3
+    share: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not self.odd % 2 or self.odd < 0:
+            raise ValueError(f"odd is {self.odd}; it must be odd")
+
+
+def test_a_range_that_options_do_not_state_is_not_made_up() -> None:
+    told = options_schema(PluggedOptions)["properties"]
+    assert {name: each.keys() & {"minimum", "maximum"} for name, each in told.items()} == {
+        "width": {"minimum"}, "free": set(), "odd": set(), "share": set(),
+    }  # fmt: skip
+
+
+def test_a_package_brings_its_own_family(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = replace(catalog.block("ffn"), name="conv", family="conv", letter="C", cache_bytes=None)
+    monkeypatch.setattr(catalog, "_own", {"conv": spec})
+    found = service.http.get("/api/v1/catalog").json()
+    assert found["families"][-1] == found["blocks"][-1]["name"] == "conv"
+    assert not found["blocks"][-1]["cache_known"]
 
 
 @pytest.mark.parametrize("name", sorted(PRESETS))

@@ -76,6 +76,15 @@ def test_json_holds_string_slots_and_candidates_with_their_families() -> None:
     assert candidate["options"] == asdict(MgkOptions(n_keys=3)), "every default is written out"
 
 
+def test_json_with_the_shape_tells_how_far_each_candidate_reaches() -> None:
+    architecture = Architecture(("attention", "ffn"), SPACE.candidates)
+    data = json.loads(json.dumps(architecture.to_json(SPACE.shape())))
+    reaches = {each["label"]: each["reach"] for each in data["candidates"]}
+    assert reaches["ffn"] == {"longest": None, "why": "it reads each token alone, so any length will do"}
+    assert reaches["sgu"]["longest"] == SPACE.max_len  # N x N weights
+    assert Architecture.from_json(data) == Architecture.from_json(architecture.to_json()) == architecture
+
+
 def test_label_outside_the_space_is_refused() -> None:
     with pytest.raises(
         InvalidInput, match=r"^unknown label 'sgux'; the space has attention, ffn, identity, sgu, mgk3, wide$"
