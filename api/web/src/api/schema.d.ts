@@ -601,7 +601,7 @@ export interface components {
             is_result: boolean;
             /**
              * Architecture
-             * @description the content of architecture.json
+             * @description the content of architecture.json; each candidate tells its `reach` beyond the trained length
              */
             architecture: {
                 [key: string]: unknown;
@@ -624,6 +624,77 @@ export interface components {
             sha256: string;
             /** N Bytes */
             n_bytes: number;
+        };
+        /**
+         * BackboneConfig
+         * @description What stands around the slots and is not searched. V is the vocabulary.
+         *
+         *     Args:
+         *         position_embedding: added to the tokens' embeddings: "none", "learned" or "sinusoidal".
+         *         token_types: rows of the token-type embedding; 0: there is none.
+         *         embedding_norm: whether a norm follows the sum of the embeddings (BERT).
+         *         scaled_embedding: whether embeddings are multiplied by sqrt(D) (Transformer-XL).
+         *         tied_head: whether the head's weights are the embedding's.
+         *         head_transform: whether D x D weights, a GELU and a norm stand before the head (masked LM of BERT).
+         *         cutoffs: first token ids of the adaptive softmax's clusters, rising; those not below V do not count, and with
+         *             none left the head is a plain softmax.
+         *         div_value: cluster number c has embeddings D / div_value^c wide.
+         *         n_classes: classes of whole sequences; 0: the head predicts tokens.
+         *         pooling: what a sequence is classified by: its "first" token ([CLS]) or the "mean" of its real tokens.
+         */
+        BackboneConfig: {
+            /**
+             * Position Embedding
+             * @default none
+             * @enum {string}
+             */
+            position_embedding: "learned" | "none" | "sinusoidal";
+            /**
+             * Token Types
+             * @default 0
+             */
+            token_types: number;
+            /**
+             * Embedding Norm
+             * @default false
+             */
+            embedding_norm: boolean;
+            /**
+             * Scaled Embedding
+             * @default false
+             */
+            scaled_embedding: boolean;
+            /**
+             * Tied Head
+             * @default false
+             */
+            tied_head: boolean;
+            /**
+             * Head Transform
+             * @default false
+             */
+            head_transform: boolean;
+            /**
+             * Cutoffs
+             * @default []
+             */
+            cutoffs: number[];
+            /**
+             * Div Value
+             * @default 1
+             */
+            div_value: number;
+            /**
+             * N Classes
+             * @default 0
+             */
+            n_classes: number;
+            /**
+             * Pooling
+             * @default first
+             * @enum {string}
+             */
+            pooling: "first" | "mean";
         };
         /**
          * Best
@@ -665,11 +736,18 @@ export interface components {
             colour: string;
             /**
              * Options
-             * @description JSON schema of its options
+             * @description JSON schema of its options, with the ranges that they state
              */
             options: {
                 [key: string]: unknown;
             };
+            /**
+             * Cache Known
+             * @description whether the bytes that it keeps token by token are known before it is built
+             */
+            cache_known: boolean;
+            /** @description with default options in the default space; the JSON of an architecture has each candidate's own */
+            reach: components["schemas"]["Reach"];
         };
         /** Budget */
         Budget: {
@@ -706,7 +784,10 @@ export interface components {
         Catalog: {
             /** Blocks */
             blocks: components["schemas"]["Block"][];
-            /** Families */
+            /**
+             * Families
+             * @description of all blocks, those of installed packages last
+             */
             families: string[];
             /** Objectives */
             objectives: string[];
@@ -1452,6 +1533,22 @@ export interface components {
             log: boolean;
         };
         /**
+         * Reach
+         * @description What a candidate can do beyond the length it was trained at.
+         */
+        Reach: {
+            /**
+             * Longest
+             * @description tokens that an input may have; null: any number
+             */
+            longest: number | null;
+            /**
+             * Why
+             * @description one sentence for people, in lower case
+             */
+            why: string;
+        };
+        /**
          * Report
          * @description State of a trial after `step` weight updates; losses in nats per token, null where the kind has none.
          */
@@ -1746,23 +1843,53 @@ export interface components {
              */
             name: string;
             /**
+             * Preset
+             * @description whole request that this one changes: what is given here stands, of objects part by part
+             * @enum {unknown}
+             */
+            preset?: "quickstart" | "decoder" | "transformer-xl-small" | "bert-small" | "gmlp-small" | "transformer-xl-base" | "transformer-xl-large" | "xl-24b" | "bert-base" | "gmlp-base" | "par" | null;
+            /**
              * @default {
              *       "n_slots": 8,
              *       "d_model": 64,
              *       "n_heads": 4,
              *       "max_len": 128,
+             *       "causal": true,
              *       "positions": "rotary",
-             *       "norm": "layer",
+             *       "norm": "rms",
+             *       "norm_position": "pre",
+             *       "dropout": 0,
+             *       "attention_dropout": 0,
+             *       "memory_length": 0,
+             *       "same_length": false,
+             *       "backbone": {
+             *         "cutoffs": [],
+             *         "div_value": 1,
+             *         "embedding_norm": false,
+             *         "head_transform": false,
+             *         "n_classes": 0,
+             *         "pooling": "first",
+             *         "position_embedding": "none",
+             *         "scaled_embedding": false,
+             *         "tied_head": false,
+             *         "token_types": 0
+             *       },
              *       "candidates": [
              *         {
              *           "block": "attention",
              *           "label": "attention",
-             *           "options": {}
+             *           "options": {
+             *             "bias": false,
+             *             "kind": "softmax",
+             *             "n_kv_heads": 2
+             *           }
              *         },
              *         {
              *           "block": "ffn",
              *           "label": "ffn",
              *           "options": {
+             *             "activation": "swiglu",
+             *             "bias": false,
              *             "ratio": 4
              *           }
              *         },
@@ -1775,14 +1902,24 @@ export interface components {
              *           "block": "sgu",
              *           "label": "sgu",
              *           "options": {
-             *             "ratio": 4
+             *             "apply": "auto",
+             *             "attention_width": 0,
+             *             "bias": "scalar",
+             *             "gate": "split",
+             *             "n_heads": 1,
+             *             "ratio": 4,
+             *             "spatial": "toeplitz"
              *           }
              *         },
              *         {
              *           "block": "mgk",
              *           "label": "mgk",
              *           "options": {
-             *             "n_keys": 2
+             *             "assignment": "soft",
+             *             "keys": "free",
+             *             "kind": "softmax",
+             *             "n_keys": 2,
+             *             "variance": "fixed"
              *           }
              *         }
              *       ]
@@ -1900,19 +2037,77 @@ export interface components {
              */
             max_len: number;
             /**
+             * Causal
+             * @description decoder: a token sees only earlier ones; false: encoder
+             * @default true
+             */
+            causal: boolean;
+            /**
              * Positions
-             * @description positions inside attention and MGK
+             * @description positions inside attention; MGK knows rotary and none, and takes rotary for the others
              * @default rotary
              * @enum {string}
              */
-            positions: "rotary" | "none";
+            positions: "rotary" | "none" | "relative_bias" | "transformer_xl";
             /**
              * Norm
-             * @description pre-norm of each slot: LayerNorm
+             * @description LayerNorm or RMSNorm
              * @default layer
-             * @constant
+             * @enum {string}
              */
-            norm: "layer";
+            norm: "layer" | "rms";
+            /**
+             * Norm Position
+             * @description pre: one norm before the candidates of a slot; post: each candidate its own, behind the sum
+             * @default pre
+             * @enum {string}
+             */
+            norm_position: "pre" | "post";
+            /**
+             * Dropout
+             * @description of what a block adds, and of hidden activations
+             * @default 0
+             */
+            dropout: number;
+            /**
+             * Attention Dropout
+             * @description of attention probabilities
+             * @default 0
+             */
+            attention_dropout: number;
+            /**
+             * Memory Length
+             * @description earlier tokens that each slot keeps between segments
+             * @default 0
+             */
+            memory_length: number;
+            /**
+             * Clamp Len
+             * @description largest distance of transformer_xl positions in evaluation; None: all
+             */
+            clamp_len?: number | null;
+            /**
+             * Same Length
+             * @description in evaluation every query sees memory_length + 1 keys
+             * @default false
+             */
+            same_length: boolean;
+            /**
+             * @description embeddings and head, which are not searched
+             * @default {
+             *       "position_embedding": "none",
+             *       "token_types": 0,
+             *       "embedding_norm": false,
+             *       "scaled_embedding": false,
+             *       "tied_head": false,
+             *       "head_transform": false,
+             *       "cutoffs": [],
+             *       "div_value": 1,
+             *       "n_classes": 0,
+             *       "pooling": "first"
+             *     }
+             */
+            backbone: components["schemas"]["BackboneConfig"];
             /**
              * Candidates
              * @description what each slot chooses from; a name, or {label, block, options}
@@ -1920,12 +2115,17 @@ export interface components {
              *       {
              *         "label": "attention",
              *         "block": "attention",
-             *         "options": {}
+             *         "options": {
+             *           "bias": false,
+             *           "kind": "softmax"
+             *         }
              *       },
              *       {
              *         "label": "ffn",
              *         "block": "ffn",
              *         "options": {
+             *           "activation": "gelu",
+             *           "bias": true,
              *           "ratio": 4
              *         }
              *       },
@@ -1938,14 +2138,24 @@ export interface components {
              *         "label": "sgu",
              *         "block": "sgu",
              *         "options": {
-             *           "ratio": 4
+             *           "apply": "auto",
+             *           "attention_width": 0,
+             *           "bias": "vector",
+             *           "gate": "split",
+             *           "n_heads": 1,
+             *           "ratio": 4,
+             *           "spatial": "free"
              *         }
              *       },
              *       {
              *         "label": "mgk",
              *         "block": "mgk",
              *         "options": {
-             *           "n_keys": 2
+             *           "assignment": "soft",
+             *           "keys": "free",
+             *           "kind": "softmax",
+             *           "n_keys": 2,
+             *           "variance": "fixed"
              *         }
              *       }
              *     ]
@@ -2002,11 +2212,10 @@ export interface components {
             query_length: number;
             /**
              * Memory Length
-             * @description earlier tokens kept in memory
+             * @description earlier tokens that each slot has kept in memory
              * @default 0
-             * @constant
              */
-            memory_length: 0;
+            memory_length: number;
         };
         /**
          * Strip
@@ -2039,11 +2248,11 @@ export interface components {
         Task: {
             /**
              * Objective
-             * @description predict each next token
+             * @description causal_lm: predict each next token; masked_lm: 15% of the tokens, from both sides
              * @default causal_lm
-             * @constant
+             * @enum {string}
              */
-            objective: "causal_lm";
+            objective: "causal_lm" | "masked_lm";
             /**
              * Dataset
              * @description registered name
@@ -2057,14 +2266,14 @@ export interface components {
             dataset_fingerprint?: string | null;
             /**
              * Tokenizer
-             * @description 256 byte values
+             * @description 256 byte values, and one for MASK in masked_lm
              * @default bytes
              * @constant
              */
             tokenizer: "bytes";
             /**
              * Train Length
-             * @description tokens per training window
+             * @description tokens per training window, or segment with memory
              * @default 128
              */
             train_length: number;
