@@ -17,6 +17,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from nas.blocks import block_classes
+from nas.data.objectives import MASK
 from nas.errors import InvalidInput
 from nas.export.standalone import join_sources
 from nas.options import NetworkConfig
@@ -27,6 +28,12 @@ BYTE_TOKENIZER = {
     "type": "bytes",
     "vocab_size": 256,
     "description": "a token is one byte of the UTF-8 text and its id is the byte's value; there are no special tokens",
+}
+MASKED_BYTE_TOKENIZER = {
+    **BYTE_TOKENIZER,
+    "vocab_size": MASK + 1,
+    "mask_id": MASK,
+    "description": "a token is one byte of the UTF-8 text and its id is the byte's value; mask_id is a hidden byte",
 }
 
 
@@ -55,7 +62,7 @@ def write_bundle(
     Args:
         folder: replaced if it exists.
         state: the trained network's state dict.
-        config: of that network, for the byte tokenizer.
+        config: of that network, for the byte tokenizer; an encoder is a masked language model.
         architecture: its JSON, as `Architecture.to_json` gives it.
         request: the search request's JSON.
         figures: what the README tells of the model: label -> number or short text, in order.
@@ -63,8 +70,12 @@ def write_bundle(
     Raises:
         InvalidInput: the vocabulary is not that of the byte tokenizer, or a block's source cannot be joined.
     """
-    if config.vocab_size != BYTE_TOKENIZER["vocab_size"]:
-        raise InvalidInput(f"the network has {config.vocab_size} token ids; an export with the byte tokenizer has 256")
+    tokenizer = BYTE_TOKENIZER if config.shape.causal else MASKED_BYTE_TOKENIZER
+    if config.vocab_size != tokenizer["vocab_size"]:
+        raise InvalidInput(
+            f"the network has {config.vocab_size} token ids; an export with its byte tokenizer has "
+            f"{tokenizer['vocab_size']}"
+        )
     tensors = {name: tensor.detach().to("cpu").contiguous() for name, tensor in state.items()}
     files = {
         "README.md": _readme(config, architecture, request, figures, sum(each.numel() for each in tensors.values())),
@@ -73,7 +84,7 @@ def write_bundle(
         "model.py": join_sources(block_classes(slot.block for slot in config.slots)).encode(),
         "model.safetensors": save(tensors, metadata={"format": "pt"}),
         "request.json": _json(request),
-        "tokenizer.json": _json(BYTE_TOKENIZER),
+        "tokenizer.json": _json(tokenizer),
     }
     files["manifest.json"] = _json(
         {
@@ -120,6 +131,38 @@ def _cell(value: Any) -> str:
     return " ".join(text.replace("\\", "\\\\").replace("|", "\\|").replace("`", "'").replace("<", "&lt;").split())
 
 
+_RUNS_ALONE = f"""\
+It runs without Blockwright: Python 3.11 or newer, `torch` and `safetensors` are all it needs (made with torch
+{torch.__version__.split("+")[0]}).
+
+    pip install torch safetensors
+"""
+_USES = {  # by whether the network is causal
+    True: f"""\
+It continues text, byte by byte. {_RUNS_ALONE}\
+    python model.py --prompt "some text" --bytes 200
+
+`python model.py --help` lists the other options. From Python, in this folder:
+
+    import torch, model
+    network = model.load()
+    logits = network(torch.tensor([list(b"some text")]))  # (batch, tokens) byte values -> (batch, tokens, 256)
+""",
+    False: f"""\
+It fills in hidden bytes of a text, by what stands on both sides of them. {_RUNS_ALONE}\
+    python model.py --prompt "some te_t"
+
+Each `_` is a hidden byte; `--mask` chooses another character. `python model.py --help` lists the other options.
+From Python, in this folder:
+
+    import torch, model
+    network = model.load()
+    tokens = [{MASK} if byte == ord("_") else byte for byte in b"some te_t"]  # {MASK} is a hidden byte
+    logits = network(torch.tensor([tokens]))  # (batch, tokens) token ids -> (batch, tokens, {MASK + 1})
+""",
+}
+
+
 def _readme(
     config: NetworkConfig,
     architecture: Mapping[str, Any],
@@ -134,25 +177,17 @@ def _readme(
         "slots": ", ".join(architecture["slots"]),
         "parameters": f"{n_parameters:,}",
         "width, heads": f"{shape.d_model}, {shape.n_heads}",
-        "longest input": f"{shape.max_len} tokens; longer prompts are cut to their end",
+        "longest input": f"{shape.max_len} tokens; longer prompts are cut to their end"
+        if shape.causal
+        else f"{shape.max_len} tokens",
+        **({"memory": f"{shape.memory_length} tokens between segments"} if shape.memory_length else {}),
         **figures,
     }
     table = "\n".join(f"| {_cell(label)} | {_cell(value)} |" for label, value in rows.items())
     return f"""\
 # {_cell(architecture["string"])}: a model found and trained by Blockwright
 
-It continues text, byte by byte. It runs without Blockwright: Python 3.11 or newer, `torch` and `safetensors` are all it
-needs (made with torch {torch.__version__.split("+")[0]}).
-
-    pip install torch safetensors
-    python model.py --prompt "some text" --bytes 200
-
-`python model.py --help` lists the other options. From Python, in this folder:
-
-    import torch, model
-    network = model.load()
-    logits = network(torch.tensor([list(b"some text")]))  # (batch, tokens) byte values -> (batch, tokens, 256)
-
+{_USES[shape.causal]}
 | | |
 | --- | --- |
 {table}

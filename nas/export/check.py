@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import venv
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
@@ -20,6 +20,7 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import save_file
+from torch import Tensor
 
 from nas.errors import ExportFailed
 from nas.network import Network
@@ -33,8 +34,11 @@ sys.path.insert(0, sys.argv[1])
 import model, torch
 from safetensors.torch import load_file
 network = model.load()
+memory, logits = None, []
 with torch.inference_mode():
-    logits = [network(tokens).flatten() for _, tokens in sorted(load_file(sys.argv[2]).items())]
+    for _, tokens in sorted(load_file(sys.argv[2]).items()):
+        hidden, memory = network.body(tokens, memory)
+        logits.append(network.backbone.head(hidden).flatten())
 logits = torch.cat(logits)
 torch.from_file(sys.argv[3], shared=True, size=len(logits)).copy_(logits)  # saving with safetensors would need numpy
 """
@@ -48,14 +52,17 @@ class CheckResult:
     sample: str
 
 
-def check_export(archive: Path, network: Network, *, prompt: str = "\n", n_bytes: int = 200) -> CheckResult:
+PROMPTS = {True: "\n", False: "a _"}  # by whether the network is causal, and so continues or fills in
+
+
+def check_export(archive: Path, network: Network, *, prompt: str | None = None, n_bytes: int = 200) -> CheckResult:
     """Unpack an export's zip where nothing else is, run it, and compare its logits with the trained network's.
 
     Args:
         archive: the zip of `write_bundle`.
         network: the trained network that it was made from.
-        prompt: what `model.py` continues.
-        n_bytes: by how much.
+        prompt: what `model.py` continues or fills in; None: the shortest there is.
+        n_bytes: by how much it continues.
 
     Raises:
         ExportFailed: it does not run alone, or a logit differs by more than TOLERANCE.
@@ -71,15 +78,23 @@ def check_export(archive: Path, network: Network, *, prompt: str = "\n", n_bytes
         save_file(inputs, given)
         export.run(["-I", "-c", _LOGITS, str(export.folder), str(given), str(answered)])
         got = torch.from_file(str(answered), size=answered.stat().st_size // 4)
-        with torch.inference_mode():
-            expected = torch.cat([network.eval()(tokens).flatten() for _, tokens in sorted(inputs.items())])
-        difference = (got - expected).abs().max().item()
-        sample = export.sample(prompt, n_bytes)
+        difference = (got - _logits(network.eval(), inputs)).abs().max().item()
+        sample = export.sample(PROMPTS[shape.causal] if prompt is None else prompt, n_bytes)
     if not difference <= TOLERANCE:  # not: a NaN fails too
         raise ExportFailed(
             f"the exported model's logits differ from the trained model's by {difference:.1e}; {TOLERANCE} is the most"
         )
     return CheckResult(difference, sample)
+
+
+@torch.inference_mode()
+def _logits(network: Network, inputs: Mapping[str, Tensor]) -> Tensor:
+    """What _LOGITS computes: of all inputs in the order of their names, each with the memory of the one before."""
+    memory, logits = None, []
+    for _, tokens in sorted(inputs.items()):
+        hidden, memory = network.body(tokens, memory)
+        logits.append(network.backbone.head(hidden).flatten())
+    return torch.cat(logits)
 
 
 @dataclass(frozen=True)
@@ -114,7 +129,7 @@ class UnpackedExport:
         return done.stdout
 
     def sample(self, prompt: str, n_bytes: int) -> str:
-        """What `python model.py` prints: the prompt and its continuation. Raises: ExportFailed: as `run`."""
+        """What `python model.py` prints: the prompt, continued or filled in. Raises: ExportFailed: as `run`."""
         return self.run(["model.py", f"--prompt={prompt}", f"--bytes={n_bytes}"])
 
 

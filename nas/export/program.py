@@ -1,4 +1,4 @@
-"""The program part of an exported `model.py`: reads the folder's files, samples text, and is run by hand.
+"""The program part of an exported `model.py`: reads the folder's files, continues or fills in text, is run by hand.
 
 It is joined behind the network's sources, so it may use only the standard library, torch, safetensors and these
 sources. B batch, T tokens, V vocabulary.
@@ -74,15 +74,45 @@ def generate(network: Network, prompt: Tensor, n_tokens: int, *, temperature: fl
     Returns:
         (n_tokens,) the new token ids.
     """
+    longest = network.config.shape.max_len
+    cache = network.new_cache(1, min(longest, len(prompt) + n_tokens))
     tokens = prompt
     for _ in range(n_tokens):
-        logits = network(tokens[None, -network.config.shape.max_len :])[0, -1]  # (V,)
-        if temperature < _COLDEST:
-            chosen = logits.argmax(dim=-1, keepdim=True)
+        if len(tokens) <= longest:
+            for token in tokens[cache.position :]:
+                logits = network.step(token.view(1, 1), cache)  # (1, 1, V)
         else:
-            chosen = torch.multinomial((logits / temperature).softmax(dim=-1), 1, generator=generator)
-        tokens = torch.cat([tokens, chosen])
+            logits = network(tokens[None, -longest:])
+        tokens = torch.cat([tokens, choose(logits[0, -1:], temperature, generator)])
     return tokens[len(prompt) :]
+
+
+@torch.inference_mode()
+def fill(network: Network, tokens: Tensor, mask_id: int, *, temperature: float, generator: Generator) -> Tensor:
+    """Guess what is masked, all at once and each by itself.
+
+    Args:
+        network: a masked language model.
+        tokens: (T,) token ids, mask_id where one is to be guessed.
+        mask_id: larger than the ids of all other tokens.
+        temperature: as for `generate`.
+        generator: the only source of randomness.
+
+    Returns:
+        (T,) without mask_id.
+
+    Raises:
+        ValueError: more tokens than the network takes.
+    """
+    masked = tokens == mask_id
+    logits = network(tokens[None])[0, masked, :mask_id]
+    return tokens.masked_scatter(masked, choose(logits, temperature, generator))
+
+
+def choose(logits: Tensor, temperature: float, generator: Generator) -> Tensor:  # (N, V) -> (N,) token ids
+    if temperature < _COLDEST:
+        return logits.argmax(dim=-1)
+    return torch.multinomial((logits / temperature).softmax(dim=-1), 1, generator=generator)[:, 0]
 
 
 def printable(data: bytes) -> str:
@@ -97,12 +127,18 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = _Parser(description="Continue a text with the trained model of this folder.")
-    parser.add_argument("--prompt", default="\n", help="text to continue (default: a line break)")
-    parser.add_argument("--bytes", type=int, default=200, metavar="N", help="bytes to add (default: 200)")
+    parser = _Parser(
+        description="Continue a text with the trained model of this folder, or, with a masked language model, fill in "
+        "its hidden bytes."
+    )
+    parser.add_argument("--prompt", default="\n", help="text to continue or to fill in (default: a line break)")
+    parser.add_argument("--bytes", type=int, default=200, metavar="N", help="bytes to add to it (default: 200)")
     parser.add_argument(
-        "--temperature", type=float, default=0.8, metavar="X",
-        help="below 1 safer, above 1 bolder, 0 always the likeliest byte (default: 0.8)",
+        "--mask", default="_", metavar="X", help="what stands for each hidden byte that is filled in (default: _)"
+    )
+    parser.add_argument(
+        "--temperature", type=float, metavar="X",
+        help="below 1 safer, above 1 bolder, 0 always the likeliest byte (default: 0.8 to continue, 0 to fill in)",
     )  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="same seed, same text (default: 0)")
     parsed = parser.parse_args(arguments)
@@ -110,7 +146,9 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.error("the prompt is empty; it needs at least one byte")
     if parsed.bytes < 1:
         parser.error(f"--bytes is {parsed.bytes}; it must be at least 1")
-    if not 0 <= parsed.temperature < float("inf"):
+    if len(os.fsencode(parsed.mask)) != 1:
+        parser.error(f"--mask is {parsed.mask!r}; it must be one byte")
+    if parsed.temperature is not None and not 0 <= parsed.temperature < float("inf"):
         parser.error(f"--temperature is {parsed.temperature}; it must be 0 or more")
     if not 0 <= parsed.seed < 2**63:
         parser.error(f"--seed is {parsed.seed}; it must be between 0 and 2^63 - 1")
@@ -118,23 +156,35 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(folder: Path, classes: Mapping[str, type[Block]], arguments: Sequence[str] | None = None) -> int:
-    """Print a prompt and its continuation; what is wrong goes to standard error as one line. Returns the exit code."""
+    """Print a prompt, continued or filled in; what is wrong goes to standard error as one line. Returns the exit code.
+
+    A folder whose tokenizer has a mask_id holds a masked language model.
+    """
     parsed = _parse(arguments)
     try:
         tokenizer = _read_json(folder / "tokenizer.json")
         if not isinstance(tokenizer, dict) or tokenizer.get("type") != "bytes":
             raise ValueError(f"{folder / 'tokenizer.json'} is not of type 'bytes', the only one this program reads")
-        network = read_network(folder, classes)
-        prompt = os.fsencode(parsed.prompt)  # the very bytes that were typed
-        added = generate(
-            network,
-            torch.tensor(list(prompt)),
-            parsed.bytes,
-            temperature=parsed.temperature,
-            generator=Generator().manual_seed(parsed.seed),
-        )
+        written = _write(read_network(folder, classes), tokenizer.get("mask_id"), parsed)
     except ValueError as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
-    sys.stdout.buffer.write((printable(prompt + bytes(added.tolist())) + "\n").encode("utf-8"))
+    sys.stdout.buffer.write((printable(written) + "\n").encode("utf-8"))
     return 0
+
+
+def _write(network: Network, mask_id: int | None, parsed: argparse.Namespace) -> bytes:
+    """The prompt, continued, or filled in where there is a mask_id."""
+    prompt = os.fsencode(parsed.prompt)  # the very bytes that were typed
+    tokens, generator = torch.tensor(list(prompt)), Generator().manual_seed(parsed.seed)
+    temperature = parsed.temperature
+    if mask_id is None:
+        if temperature is None:
+            temperature = 0.8
+        added = generate(network, tokens, parsed.bytes, temperature=temperature, generator=generator)
+        return prompt + bytes(added.tolist())
+    mask = os.fsencode(parsed.mask)
+    if mask not in prompt:
+        raise ValueError(f"this model fills in hidden bytes; give a --prompt with {parsed.mask!r} for each of them")
+    tokens[tokens == mask[0]] = mask_id
+    return bytes(fill(network, tokens, mask_id, temperature=temperature or 0, generator=generator).tolist())

@@ -29,7 +29,7 @@ _OURS = frozenset({"nas.backbone", "nas.export.program", "nas.heads", "nas.netwo
 
 HEADER = '''"""A model found and trained by Blockwright, in one file: needs Python 3.11, torch and safetensors.
 
-From a shell:   python model.py --prompt "some text" --bytes 200
+From a shell:   python model.py --help
 From Python:    network = model.load(); logits = network(tokens)   # (B, T) token ids -> (B, T, V)
 """
 

@@ -16,6 +16,7 @@ from nas.architecture import Architecture
 from nas.blocks import block_classes
 from nas.config import SearchRequest, SearchSpace
 from nas.errors import ExportFailed, InvalidInput
+from nas.export import check
 from nas.export.bundle import Bundle, write_bundle
 from nas.export.check import check_export, unpacked
 from nas.network import Network
@@ -36,9 +37,13 @@ REQUEST = SearchRequest(name="a | b", space=SearchSpace(n_slots=5, d_model=16, n
 CONFIG = NetworkConfig(REQUEST.space.shape(), 256, tuple(SlotConfig(label) for label in LABELS))
 
 
-def network(seed: int = 0) -> Network:
+ENCODER = replace(CONFIG, shape=replace(CONFIG.shape, causal=False), vocab_size=257)
+RECURRENT = replace(CONFIG, shape=replace(CONFIG.shape, positions="transformer_xl", memory_length=64))
+
+
+def network(seed: int = 0, config: NetworkConfig = CONFIG) -> Network:
     torch.manual_seed(seed)
-    return Network(CONFIG, block_classes(LABELS))
+    return Network(config, block_classes(LABELS))
 
 
 def write(folder: Path, config: NetworkConfig = CONFIG, net: Network | None = None) -> Bundle:
@@ -102,8 +107,10 @@ def test_same_export_has_the_same_bytes_and_replaces_the_old_one(bundle: Bundle,
 
 
 def test_vocabulary_other_than_bytes_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="the network has 300 token ids; an export with the byte tokenizer has 256"):
+    with pytest.raises(InvalidInput, match="the network has 300 token ids; an export with its byte tokenizer has 256"):
         write(tmp_path / "export", replace(CONFIG, vocab_size=300))
+    with pytest.raises(InvalidInput, match="the network has 256 token ids; an export with its byte tokenizer has 257"):
+        write(tmp_path / "export", replace(ENCODER, vocab_size=256))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -115,6 +122,34 @@ def test_export_runs_alone_with_the_trained_models_logits(bundle: Bundle) -> Non
         for missing in ("numpy", "pydantic", "nas", "ray"):
             with pytest.raises(ExportFailed, match=f"does not run alone: .*No module named '{missing}'"):
                 export.run(["-c", f"import {missing}"])
+
+
+def test_an_encoder_is_exported_as_what_fills_in_hidden_bytes(tmp_path: Path) -> None:
+    written = write(tmp_path / "export", ENCODER, network(config=ENCODER))
+    tokenizer = json.loads((written.folder / "tokenizer.json").read_text())
+    assert (tokenizer["vocab_size"], tokenizer["mask_id"]) == (257, 256)
+    readme = (written.folder / "README.md").read_text()
+    assert 'python model.py --prompt "some te_t"' in readme
+    assert "| longest input | 128 tokens |" in readme
+    result = check_export(written.zip, network(config=ENCODER))
+    assert result.logits_max_abs_difference <= 1e-5
+    assert result.sample.startswith("a ")
+
+
+def test_a_network_with_memory_is_checked_with_it(tmp_path: Path) -> None:
+    written = write(tmp_path / "export", RECURRENT, network(config=RECURRENT))
+    assert "| memory | 64 tokens between segments |" in (written.folder / "README.md").read_text()
+    result = check_export(written.zip, network(config=RECURRENT), n_bytes=20)
+    assert result.logits_max_abs_difference <= 1e-5
+    assert result.sample.startswith("\n")
+
+
+def test_compared_logits_depend_on_memory() -> None:
+    forgetful = network(config=replace(RECURRENT, shape=replace(RECURRENT.shape, memory_length=1)))
+    inputs = {"full": torch.zeros(2, 128, dtype=torch.long), "short": torch.ones(2, 42, dtype=torch.long)}
+    first, second = (check._logits(each.eval(), inputs) for each in (network(config=RECURRENT), forgetful))
+    assert torch.equal(first[: 2 * 128 * 256], second[: 2 * 128 * 256])
+    assert not torch.allclose(first[2 * 128 * 256 :], second[2 * 128 * 256 :], atol=1e-4)
 
 
 def test_other_logits_fail_the_check(bundle: Bundle) -> None:

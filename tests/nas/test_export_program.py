@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -13,27 +14,38 @@ from safetensors.torch import save_file
 from torch.testing import assert_close
 
 from nas.blocks import block_classes
-from nas.export.bundle import BYTE_TOKENIZER
-from nas.export.program import generate, main, printable, read_network
+from nas.export.bundle import BYTE_TOKENIZER, MASKED_BYTE_TOKENIZER
+from nas.export.program import choose, fill, generate, main, printable, read_network
 from nas.network import Network
 from nas.options import NetworkConfig, Shape, SlotConfig
 
 NAMES = ("attention", "ffn", "identity", "sgu", "mgk")
 CLASSES = block_classes(NAMES)
 CONFIG = NetworkConfig(Shape(8, 2, max_len=12), 256, tuple(SlotConfig(name) for name in NAMES))
+MASK = 256
+ENCODER = replace(CONFIG, shape=Shape(8, 2, max_len=12, causal=False), vocab_size=257)
 
 
-def network() -> Network:
+def network(config: NetworkConfig = CONFIG) -> Network:
     torch.manual_seed(0)
-    return Network(CONFIG, CLASSES).eval()
+    return Network(config, CLASSES).eval()
+
+
+def write(folder: Path, config: NetworkConfig, tokenizer: dict[str, Any]) -> Path:
+    (folder / "config.json").write_text(json.dumps(asdict(config)))
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    save_file(network(config).state_dict(), folder / "model.safetensors")
+    return folder
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "config.json").write_text(json.dumps(asdict(CONFIG)))
-    (tmp_path / "tokenizer.json").write_text(json.dumps(BYTE_TOKENIZER))
-    save_file(network().state_dict(), tmp_path / "model.safetensors")
-    return tmp_path
+    return write(tmp_path, CONFIG, BYTE_TOKENIZER)
+
+
+@pytest.fixture
+def encoder_folder(tmp_path: Path) -> Path:
+    return write(tmp_path, ENCODER, MASKED_BYTE_TOKENIZER)
 
 
 def run(folder: Path, *arguments: str) -> int:
@@ -56,12 +68,84 @@ def test_generation_reads_the_last_max_len_tokens() -> None:
     assert got[0] == expected
 
 
-def test_sampling_follows_the_softmax_of_logits_over_temperature() -> None:
-    net, prompt, n = network(), torch.arange(5), 2000
-    generator = torch.Generator().manual_seed(0)
-    drawn = torch.cat([generate(net, prompt, 1, temperature=0.3, generator=generator) for _ in range(n)])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        Shape(8, 2, max_len=12),
+        Shape(8, 2, max_len=12, positions="relative_bias"),
+        Shape(8, 2, max_len=12, positions="transformer_xl", memory_length=6, clamp_len=5),
+        Shape(8, 2, max_len=12, positions="transformer_xl", memory_length=6, same_length=True),
+    ],
+    ids=["rotary", "relative bias", "transformer_xl", "same length"],
+)
+@pytest.mark.parametrize("norm_position", ["pre", "post"])
+@pytest.mark.parametrize("length", [1, 5, 12, 20])
+def test_reading_token_by_token_gives_the_text_of_reading_all_anew(
+    shape: Shape, norm_position: str, length: int
+) -> None:
+    net = network(replace(CONFIG, shape=shape, norm_position=norm_position))
+    tokens = torch.arange(100, 100 + length)
+    got = generate(net, tokens, 16, temperature=0, generator=torch.Generator())
+    for _ in range(16):
+        with torch.inference_mode():
+            tokens = torch.cat([tokens, net(tokens[None, -12:])[0, -1:].argmax(dim=-1)])
+    assert torch.equal(got, tokens[length:])
+
+
+def test_sampled_text_is_that_of_reading_all_anew() -> None:
+    net, tokens = network(), torch.arange(5)
+    got = generate(net, tokens, 16, temperature=0.8, generator=torch.Generator().manual_seed(3))
+    generator = torch.Generator().manual_seed(3)
+    for _ in range(16):
+        with torch.inference_mode():
+            logits = net(tokens[None, -12:])[0, -1:]
+        tokens = torch.cat([tokens, choose(logits, 0.8, generator)])
+    assert torch.equal(got, tokens[5:])
+
+
+def test_filling_guesses_bytes_where_they_are_masked_and_keeps_the_others() -> None:
+    net, tokens = network(ENCODER), torch.tensor([1, MASK, 3, MASK, MASK])
+    filled = fill(net, tokens, MASK, temperature=0, generator=torch.Generator())
     with torch.inference_mode():
-        probabilities = (net(prompt[None])[0, -1] / 0.3).softmax(dim=-1)
+        likeliest = net(tokens[None])[0, :, :MASK].argmax(dim=-1)
+    assert torch.equal(filled, torch.where(tokens == MASK, likeliest, tokens))
+    drawn = [
+        fill(net, tokens, MASK, temperature=5.0, generator=torch.Generator().manual_seed(seed)) for seed in range(20)
+    ]
+    assert len({tuple(each.tolist()) for each in drawn}) > 1
+    assert all((each < MASK).all() for each in drawn)
+
+
+def test_program_fills_in_what_is_hidden(encoder_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts = []
+    for arguments in (["--prompt", "a_c_e"], ["--prompt", "a?c?e", "--mask", "?"], ["--prompt", "a_c?e"]):
+        assert run(encoder_folder, *arguments) == 0
+        texts.append(capsys.readouterr().out)
+    assert texts[0] == texts[1]
+    assert re.fullmatch(r"a.c.e\n", texts[0], re.DOTALL)
+    assert re.fullmatch(r"a.c\?e\n", texts[2], re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "error: this model fills in hidden bytes; give a --prompt with '_' for each of them\n"),
+        (["--prompt", "a_", "--mask", "?"], "error: this model fills in hidden bytes; give a --prompt with '?' for"),
+        (["--prompt", "thirteen char_"], "error: input has 14 tokens; this network takes at most 12\n"),
+    ],
+    ids=["no prompt", "nothing hidden", "too long"],
+)
+def test_what_cannot_be_filled_in_gets_one_line(
+    encoder_folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert run(encoder_folder, *arguments) == 1
+    assert capsys.readouterr().err.startswith(message)
+
+
+def test_sampling_follows_the_softmax_of_logits_over_temperature() -> None:
+    n, logits = 2000, torch.randn(256, generator=torch.Generator().manual_seed(1))
+    drawn = choose(logits.expand(n, -1), 0.3, torch.Generator().manual_seed(0))
+    probabilities = (logits / 0.3).softmax(dim=-1)
     frequencies = drawn.bincount(minlength=256) / n
     # Four standard errors of the likeliest id's frequency.
     likeliest = probabilities.argmax()
@@ -104,6 +188,9 @@ def test_printable_text_keeps_characters_and_hides_what_would_command_the_termin
         (["--bytes", "many"], "error: argument --bytes: invalid int value: 'many'\n"),
         (["--temperature", "-1"], "error: --temperature is -1.0; it must be 0 or more\n"),
         (["--temperature", "nan"], "error: --temperature is nan; it must be 0 or more\n"),
+        (["--mask", "__"], "error: --mask is '__'; it must be one byte\n"),
+        (["--mask", ""], "error: --mask is ''; it must be one byte\n"),
+        (["--mask", "é"], "error: --mask is 'é'; it must be one byte\n"),
         (["--seed", "-1"], "error: --seed is -1; it must be between 0 and 2^63 - 1\n"),
         (["--promt=x"], "error: unrecognized arguments: --promt=x\n"),
     ],
@@ -127,14 +214,14 @@ def _change_config(**changes: object) -> str:
         ("config.json", None, "cannot read .*config.json: .*No such file"),
         ("config.json", "{", "cannot read .*config.json: Expecting property name"),
         ("config.json", "{}", "config.json does not describe a network: 'format_version'"),
-        ("config.json", _change_config(format_version=2), "config has format_version 2; this code reads 1"),
+        ("config.json", _change_config(format_version=1), "config has format_version 1; this code reads 2"),
         ("config.json", _change_config(shape={"width": 1}), "does not describe a network: .* argument 'width'"),
         ("config.json", _change_config(slots=[{"block": "rnn", "options": {}}]), "slot 0 has block 'rnn'"),
         (
             "config.json", _change_config(vocab_size=300),
             r"does not fit config.json: backbone.embedding.weight is \[256, 8\], and should be \[300, 8\]",
         ),
-        ("config.json", _change_config(slots=[]), "slots.0.block.proj_in.weight is .*, and should be absent"),
+        ("config.json", _change_config(slots=[]), r"slots\.0\.block\..* is .*, and should be absent"),
         ("tokenizer.json", None, "cannot read .*tokenizer.json"),
         ("tokenizer.json", '{"type": "bpe"}', "tokenizer.json is not of type 'bytes'"),
         ("tokenizer.json", "[]", "tokenizer.json is not of type 'bytes'"),
