@@ -1,0 +1,52 @@
+"""What the replays share: rows kept in a file as they come, so that an interrupted replay goes on, and paired means."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).parent.parent
+
+
+def commit() -> str:
+    """The commit that is checked out, short; empty outside a repository."""
+    asked = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+
+
+def fill(
+    path: Path, wanted: Sequence[Mapping[str, Any]], run: Callable[..., dict[str, Any]], measured: Sequence[str]
+) -> list[dict[str, Any]]:
+    """A row for each wanted setting, in their order: those that `path` holds already, the others run now.
+
+    Args:
+        path: JSON list of rows, each the setting, its commit and what `run` measured; rewritten after every run.
+        wanted: keyword arguments of `run`.
+        run: returns what is measured, by name.
+        measured: what to print of a new row.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows: list[dict[str, Any]] = json.loads(path.read_text()) if path.exists() else []
+    found = []
+    for setting in wanted:
+        row = next((each for each in rows if setting.items() <= each.items()), None)
+        if row is None:
+            row = {**setting, "commit": commit(), **run(**setting)}
+            rows.append(row)
+            path.write_text("[\n" + ",\n".join(json.dumps(each) for each in rows) + "\n]\n")
+            told = "  ".join(f"{name} {row[name]}" for name in (*setting, *measured))
+            print(told, flush=True)
+        found.append(row)
+    return found
+
+
+def paired(differences: Sequence[float]) -> tuple[float, float]:
+    """Mean and its standard error; infinite for a single pair, which tells nothing of the spread."""
+    spread = float(np.std(differences, ddof=1)) if len(differences) > 1 else math.inf
+    return float(np.mean(differences)), spread / math.sqrt(len(differences))
