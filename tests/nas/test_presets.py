@@ -7,10 +7,15 @@ import json
 from typing import Any
 
 import pytest
+import torch
 from pydantic import ValidationError
 
+from nas.blocks import block_classes
 from nas.config import LatencyBudget, SearchRequest
+from nas.network import Network
+from nas.options import NetworkConfig
 from nas.presets import DEFAULT, DESCRIPTIONS, PRESETS
+from nas.specs.backbone import network_parameters, parameters
 
 MOST_WORDS = 120  # characters of a description: a line beside the name in a terminal, three in the page
 
@@ -114,3 +119,96 @@ def test_a_preset_does_not_hide_what_is_wrong_with_a_request() -> None:
         named("decoder", space=3)
     with pytest.raises(ValidationError, match="n_slots"):
         named("decoder", space={"n_slots": 0})
+
+
+def network(preset: str, labels: list[str], vocab_size: int, **space: Any) -> NetworkConfig:
+    """The network of these labels, in turn, in the preset's space with some fields changed."""
+    request = named(preset, space=space)
+    slots = [labels[slot % len(labels)] for slot in range(request.space.n_slots)]
+    return request.network_config(slots, vocab_size)
+
+
+def built(config: NetworkConfig) -> int:
+    """Parameters of the module itself; on the meta device they take no memory."""
+    with torch.device("meta"):
+        module = Network(config, block_classes(sorted({slot.block for slot in config.slots})))
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
+WIKITEXT, SENTENCE_PIECES = 267_735, 32_000  # words of WikiText-103, and the vocabulary of sgu.md 5.4
+
+
+@pytest.mark.parametrize(
+    ("name", "around", "whole"),
+    [
+        ("transformer-xl-base", 54_599_680, 191_950_298),
+        ("transformer-xl-large", 245_532_672, None),
+        ("xl-24b", 40_949_760, None),
+        ("par", 54_599_680, 191_950_298),
+    ],
+)
+def test_the_parents_of_transformer_xl_have_the_known_counts(name: str, around: int, whole: int | None) -> None:
+    config = network(name, ["attention", "ffn"], WIKITEXT)
+    assert built(config) == network_parameters(config)
+    assert network_parameters(config) - parameters(config) == around  # par-search.md 1.4: "non-embedding"
+    if whole is not None:
+        assert built(config) == whole
+
+
+def test_the_rule_of_par_at_32_blocks_has_the_known_count() -> None:
+    labels = ["attention" if slot % 4 == 0 and slot < 24 else "ffn" for slot in range(32)]
+    config = network("par", labels, WIKITEXT)
+    assert network_parameters(config) - parameters(config) == 62_489_600
+    assert network_parameters(config) == 199_840_218
+
+
+@pytest.mark.parametrize(("name", "labels", "millions"), [
+    ("bert-base", ["attention", "ffn"], 110.4),
+    ("gmlp-base", ["sgu"], 130.4),
+])  # fmt: skip
+def test_the_parents_of_masked_models_have_the_known_counts(name: str, labels: list[str], millions: float) -> None:
+    config = network(name, labels, SENTENCE_PIECES)
+    assert built(config) == network_parameters(config)
+    assert round(built(config) / 1e6, 1) == millions
+
+
+def gmlp(n_slots: int, d_model: int, ratio: int, max_len: int, **options: Any) -> NetworkConfig:
+    sgu = {"label": "sgu", "block": "sgu", "options": {"ratio": ratio, "spatial": "toeplitz", **options}}
+    space = {"n_slots": n_slots, "d_model": d_model, "max_len": max_len, "candidates": [sgu]}
+    task = {"train_length": max_len, "serve": [{"query_length": max_len}]}
+    request = named("gmlp-base", space=space, task=task)
+    return request.network_config(["sgu"] * n_slots, SENTENCE_PIECES)
+
+
+def transformer(layers: int, positions: str = "relative_bias") -> NetworkConfig:
+    """The Transformers beside gMLP: relative biases in the place of position embeddings."""
+    attention = {"label": "attention", "block": "attention", "options": {"bias": True, "positions": positions}}
+    space = {"n_slots": 2 * layers, "candidates": [attention, "ffn"], "backbone": {"position_embedding": "none"}}
+    return network("bert-base", ["attention", "ffn"], SENTENCE_PIECES, **space)
+
+
+@pytest.mark.parametrize(
+    ("config", "millions"),
+    [
+        (gmlp(36, 512, 6, 128), 101.9),
+        (gmlp(36, 512, 4, 128, gate="multiplicative"), 92.5),
+        (gmlp(36, 512, 6, 128, gate="multiplicative"), 130.3),
+        (gmlp(18, 512, 6, 128), 59.3),
+        (gmlp(72, 512, 6, 128), 187.1),
+        (gmlp(144, 512, 6, 128), 357.6),
+        (gmlp(96, 768, 4, 512), 365.9),
+        (gmlp(144, 1024, 4, 512), 941.7),
+        (gmlp(36, 512, 6, 512, attention_width=64), 109.1),
+        (gmlp(72, 768, 4, 512, attention_width=128), 316.3),
+        (transformer(12, "relative_bias_only"), 96.1),
+        (transformer(6), 67.7),
+        (transformer(24), 195.3),
+        (transformer(48), 365.4),
+    ],
+    ids=[
+        "split", "no split", "no split, e 3072", "18", "72", "144", "large", "xlarge", "aMLP base", "aMLP large",
+        "relative bias only", "6 layers", "24 layers", "48 layers",
+    ],
+)  # fmt: skip
+def test_published_models_have_the_published_counts(config: NetworkConfig, millions: float) -> None:
+    assert round(network_parameters(config) / 1e6, 1) == millions  # sgu.md 5.4, column "formula"
