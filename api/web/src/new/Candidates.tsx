@@ -3,10 +3,12 @@
 import { lookOf } from "../blocks";
 import { Button } from "../ui/Button";
 import { useForm } from "./context";
-import { Findings, NumberField } from "./Field";
+import { AnyField, Findings, spaced, TextField } from "./Field";
+import { Fold } from "./Fold";
 import type { Json } from "./json";
+import { differences, following, freeLabel } from "./labels";
 import { get } from "./pointer";
-import { defaultOptions, nullable, type BlockOptions, type Schema } from "./schema";
+import { defaultOptions, type BlockOptions, wordsOf } from "./schema";
 
 export function BlockChip({ block }: { block: string }) {
   const { catalog } = useForm();
@@ -20,8 +22,7 @@ export function BlockChip({ block }: { block: string }) {
 
 export function Candidates() {
   const { catalog, value, change } = useForm();
-  const found = get(value, "/space/candidates");
-  const candidates: Json[] = Array.isArray(found) ? found : [];
+  const candidates = list(get(value, "/space/candidates"));
   const labels = candidates.map((each) => String(get(each, "/label") ?? ""));
   const write = (changed: Json[]) => change(["/space/candidates", changed]);
   const add = (block: BlockOptions) =>
@@ -77,8 +78,7 @@ function Candidate({ at, candidate, remove }: { at: number; candidate: Json; rem
   const block = String(get(candidate, "/block") ?? "");
   const label = get(candidate, "/label");
   const spec = catalog.blocks.find((each) => each.name === block);
-  const options = Object.entries((spec?.options as Schema | undefined)?.properties ?? {});
-  const wrong = [`${pointer}`, `${pointer}/label`, `${pointer}/block`].flatMap((each) => findings.get(each) ?? []);
+  const wrong = [pointer, `${pointer}/block`].flatMap((each) => findings.get(each) ?? []);
   return (
     <li>
       <BlockChip block={block} />
@@ -88,28 +88,55 @@ function Candidate({ at, candidate, remove }: { at: number; candidate: Json; rem
         <p className="field-hint">{spec?.description ?? "no block of this service"}</p>
         {wrong.length > 0 && <p className="field-wrong">{wrong.join("; ")}</p>}
       </div>
-      <div className="candidate-options">
-        {options.map(([name, schema]) => (
-          <NumberField
-            key={name}
-            pointer={`${pointer}/options/${name}`}
-            label={name.replace("n_", "").replaceAll("_", " ")}
-            hint=""
-            whenEmpty={nullable(schema) ? null : ""}
-            placeholder={nullable(schema) ? "auto" : undefined}
-          />
-        ))}
-      </div>
       <Button kind="quiet" onClick={remove} aria-label={`remove ${String(label)}`} title={`remove ${String(label)}`}>
         ×
       </Button>
+      {spec && <Options at={at} candidate={candidate} block={spec as unknown as BlockOptions} />}
     </li>
   );
 }
 
-export function freeLabel(name: string, taken: string[]): string {
-  for (let number = 1; ; number++) {
-    const label = number === 1 ? name : `${name}-${number}`;
-    if (!taken.includes(label)) return label;
-  }
+/** Label and options of a candidate, folded: a line says what differs from the block's defaults. */
+function Options({ at, candidate, block }: { at: number; candidate: Json; block: BlockOptions }) {
+  const { value, change } = useForm();
+  const pointer = `/space/candidates/${at}`;
+  const label = String(get(candidate, "/label") ?? "");
+  const found = get(candidate, "/options");
+  const options = found !== null && typeof found === "object" && !Array.isArray(found) ? found : {};
+  const others = list(get(value, "/space/candidates")).filter((_, other) => other !== at);
+  const taken = others.map((each) => String(get(each, "/label") ?? ""));
+  const write = (name: string, part: Json) => {
+    const after = following(block, label, options, { ...options, [name]: part }, taken);
+    const renamed: [string, Json][] = after === label ? [] : [[`${pointer}/label`, after]];
+    change([`${pointer}/options/${name}`, part], ...renamed);
+  };
+  return (
+    <Fold
+      className="candidate-more"
+      summary={differences(block, options).join(", ") || <span className="quieter">options at their defaults</span>}
+      parts={[`${pointer}/label`, `${pointer}/options`]}
+    >
+      <div className="fields">
+        <TextField pointer={`${pointer}/label`} label="label" hint="" />
+        {Object.entries(block.options.properties ?? {}).map(([name, schema]) => {
+          const words = schema.description ?? wordsOf(block.options, name);
+          return (
+            <AnyField
+              key={name}
+              pointer={`${pointer}/options/${name}`}
+              own={schema}
+              label={spaced(name)}
+              hint={words}
+              empty={words?.includes("None: all") ? "all" : "auto"}
+              onChange={(part) => write(name, part)}
+            />
+          );
+        })}
+      </div>
+    </Fold>
+  );
+}
+
+function list(value: Json | undefined): Json[] {
+  return Array.isArray(value) ? value : [];
 }

@@ -67,27 +67,31 @@ function limits(schema: Schema): string {
   return low ? (low.startsWith("above") ? low : `at least ${low}`) : high;
 }
 
+interface Writing {
+  pointer: string;
+  label: string;
+  hint?: ReactNode;
+  /** The schema, where the request's has none: of a block's option. */
+  own?: Schema;
+  /** Instead of writing the one part. */
+  onChange?: (part: Json) => void;
+}
+
 /** A number. What is typed is kept while it is typed: "1e-" is on its way to 1e-3. */
 export function NumberField({
   pointer,
   label,
   hint,
   unit,
-  whenEmpty,
-  placeholder,
-  onNumber,
-}: {
-  pointer: string;
-  label: string;
-  hint?: ReactNode;
+  empty,
+  own,
+  onChange,
+}: Writing & {
   unit?: string;
-  /** What an empty field means, where it means something. */
-  whenEmpty?: Json;
-  placeholder?: string;
-  /** Instead of writing the one number. */
-  onNumber?: (part: Json) => void;
+  /** What an empty field means, where the number may be left out. */
+  empty?: string;
 }) {
-  const { id, part, schema, findings, set } = usePart(pointer);
+  const { id, part, schema, nullable, findings, set } = usePart(pointer, own);
   const [typed, setTyped] = useState<string | null>(null);
   const shown = part === null || part === undefined ? "" : String(part);
   return (
@@ -99,13 +103,13 @@ export function NumberField({
           inputMode={schema.type === "integer" ? "numeric" : "decimal"}
           autoComplete="off"
           value={typed ?? shown}
-          placeholder={placeholder}
+          placeholder={nullable ? (empty ?? "auto") : undefined}
           title={limits(schema)}
           aria-invalid={findings.length > 0}
           aria-describedby={`${id}-note`}
           onChange={(event) => {
             setTyped(event.target.value);
-            (onNumber ?? set)(numberOf(event.target.value, whenEmpty));
+            (onChange ?? set)(numberOf(event.target.value, nullable ? null : ""));
           }}
           onBlur={() => setTyped(null)}
         />
@@ -132,23 +136,25 @@ export function TextField({ pointer, label, hint }: { pointer: string; label: st
   );
 }
 
+/** One of several; null, where it may be, is "auto". */
 export function ChoiceField({
   pointer,
   label,
   hint,
   choices,
   wide = false,
-}: {
-  pointer: string;
-  label: string;
-  hint?: ReactNode;
+  own,
+  onChange,
+}: Writing & {
   /** Left out: those of the schema. */
   choices?: { value: string; words: string }[];
   wide?: boolean;
 }) {
-  const { id, part, schema, findings, set } = usePart(pointer);
-  const offered =
-    choices ?? (schema.enum ?? []).map((each) => ({ value: String(each), words: String(each).replaceAll("_", " ") }));
+  const { id, part, schema, nullable, findings, set } = usePart(pointer, own);
+  const offered = choices ?? [
+    ...(nullable ? [{ value: "", words: "auto" }] : []),
+    ...(schema.enum ?? []).map((each) => ({ value: String(each), words: spaced(String(each)) })),
+  ];
   const unknown = typeof part === "string" && !offered.some((each) => each.value === part);
   return (
     <Frame id={id} label={label} hint={hint ?? schema.description} findings={findings} wide={wide}>
@@ -158,7 +164,7 @@ export function ChoiceField({
         value={typeof part === "string" ? part : ""}
         aria-invalid={findings.length > 0}
         aria-describedby={`${id}-note`}
-        onChange={(event) => set(event.target.value)}
+        onChange={(event) => (onChange ?? set)(nullable && event.target.value === "" ? null : event.target.value)}
       >
         {unknown && <option value={part}>{part || "–"}</option>}
         {offered.map((each) => (
@@ -169,6 +175,63 @@ export function ChoiceField({
       </select>
     </Frame>
   );
+}
+
+/** Yes or no. */
+export function CheckField({ pointer, label, hint, own, onChange }: Writing) {
+  const { id, part, schema, findings, set } = usePart(pointer, own);
+  return (
+    <Frame id={id} label=" " hint={hint ?? schema.description} findings={findings}>
+      <label className="check">
+        <input
+          id={id}
+          type="checkbox"
+          checked={part === true}
+          aria-invalid={findings.length > 0}
+          aria-describedby={`${id}-note`}
+          onChange={(event) => (onChange ?? set)(event.target.checked)}
+        />
+        {label}
+      </label>
+    </Frame>
+  );
+}
+
+/** Whole numbers with commas between. */
+function ListField({ pointer, label, hint, own, onChange }: Writing) {
+  const { id, part, schema, findings, set } = usePart(pointer, own);
+  const [typed, setTyped] = useState<string | null>(null);
+  const shown = Array.isArray(part) ? part.join(", ") : "";
+  return (
+    <Frame id={id} label={label} hint={hint ?? schema.description} findings={findings}>
+      <input
+        id={id}
+        className="input"
+        autoComplete="off"
+        value={typed ?? shown}
+        placeholder="none"
+        aria-invalid={findings.length > 0}
+        aria-describedby={`${id}-note`}
+        onChange={(event) => {
+          setTyped(event.target.value);
+          const parts = event.target.value.split(",").filter((each) => each.trim() !== "");
+          (onChange ?? set)(parts.map((each) => numberOf(each)));
+        }}
+        onBlur={() => setTyped(null)}
+      />
+    </Frame>
+  );
+}
+
+export const spaced = (name: string) => name.replace(/^n_/, "").replaceAll("_", " ");
+
+/** Whatever the schema says that the part is. */
+export function AnyField(writing: Writing & { empty?: string }) {
+  const { schema } = usePart(writing.pointer, writing.own);
+  if (schema.enum) return <ChoiceField {...writing} />;
+  if (schema.type === "boolean") return <CheckField {...writing} />;
+  if (schema.type === "array") return <ListField {...writing} />;
+  return <NumberField {...writing} />;
 }
 
 /** What is wrong with a part that has no field of its own. */

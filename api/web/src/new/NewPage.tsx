@@ -8,7 +8,7 @@ import { useCatalog } from "../blocks";
 import { useLocation } from "../router";
 import { Button } from "../ui/Button";
 import { Problem } from "../ui/Problem";
-import { check } from "./checks";
+import { atPart, check } from "./checks";
 import { FormProvider } from "./context";
 import { nameIn } from "./draft";
 import { placeFor } from "./json";
@@ -18,7 +18,7 @@ import { Plan } from "./Plan";
 import { Presets } from "./Presets";
 import { RequestForm } from "./RequestForm";
 import { RequestText } from "./RequestText";
-import type { Schema } from "./schema";
+import { rulesOf } from "./schema";
 import { FIRST_PRESET, useDraft } from "./useDraft";
 import { standing, useSubmit } from "./useSubmit";
 
@@ -45,17 +45,17 @@ function Writing({ catalog, from, datasets }: { catalog: Catalog; from: Search |
   const { draft, tell, start, aside, bringBack, dismiss } = useDraft(catalog, from);
   const submission = useSubmit();
   const editor = useRef<Editor>(null);
-  const schema = catalog.request_schema as Schema;
+  const rules = useMemo(() => rulesOf(catalog), [catalog]);
   const { value, error, places } = draft;
 
   const { refusal } = submission;
   const found = useMemo(() => {
-    const refused = standing(refusal, value);
+    const refused = standing(refusal, value).map((each) => atPart(value, each));
     return [
       ...refused,
-      ...check(schema, value).filter((ours) => !refused.some((each) => each.pointer === ours.pointer)),
+      ...check(rules, value).filter((ours) => !refused.some((each) => each.pointer === ours.pointer)),
     ];
-  }, [schema, value, refusal]);
+  }, [rules, value, refusal]);
   const findings = useMemo(() => grouped(found.map(({ pointer, detail }) => [pointer, detail])), [found]);
   const marks = useMemo(() => {
     if (error) return grouped([[error.place.line, error.message]]);
@@ -65,17 +65,19 @@ function Writing({ catalog, from, datasets }: { catalog: Catalog; from: Search |
   const show = (line: number) => editor.current?.show(line);
   const reveal = (pointer: string) => {
     const field = document.getElementById(`field${pointer}`);
-    field?.closest("details")?.setAttribute("open", "");
+    for (let fold = field?.closest("details"); fold; fold = fold.parentElement?.closest("details")) fold.open = true;
     if (field) field.focus();
     else show((places && placeFor(places, pointer)?.line) ?? 1);
   };
   const submit = async () => {
-    const wrong = check(schema, value)[0] ?? (await submission.submit(draft))?.errors[0];
-    if (wrong) reveal(wrong.pointer);
+    const wrong = check(rules, value)[0] ?? (await submission.submit(draft))?.errors[0];
+    if (wrong) reveal(atPart(value, wrong).pointer);
   };
 
   return (
-    <FormProvider value={{ catalog, schema, value, findings, change: (...parts) => tell({ type: "set", parts }) }}>
+    <FormProvider
+      value={{ catalog, schema: rules.schema, value, findings, change: (...parts) => tell({ type: "set", parts }) }}
+    >
       {aside && (
         <div className="notice" role="status">
           <span>What you had written of {nameIn(aside)} was put aside.</span>

@@ -8,9 +8,11 @@ import { Card } from "../ui/Card";
 import { bytes } from "../ui/format";
 import { Candidates } from "./Candidates";
 import { useForm } from "./context";
-import { ChoiceField, Findings, NumberField, TextField } from "./Field";
+import { AnyField, ChoiceField, Findings, NumberField, spaced, TextField } from "./Field";
+import { Fold } from "./Fold";
 import type { Json } from "./json";
 import { get } from "./pointer";
+import { resolved, wordsOf } from "./schema";
 
 export function RequestForm({ datasets }: { datasets: Dataset[] }) {
   return (
@@ -29,6 +31,7 @@ export function RequestForm({ datasets }: { datasets: Dataset[] }) {
               </>
             }
           />
+          <Objective />
         </div>
       </Card>
       <Card title="Model">
@@ -41,6 +44,7 @@ export function RequestForm({ datasets }: { datasets: Dataset[] }) {
         <Findings pointer="/space" />
         <h3 className="form-heading">Candidates of each slot</h3>
         <Candidates />
+        <Backbone />
       </Card>
       <Card title="Search">
         <div className="fields">
@@ -49,8 +53,7 @@ export function RequestForm({ datasets }: { datasets: Dataset[] }) {
           <NumberField pointer="/trials/seed" label="First seed" hint="the others follow" />
         </div>
         <Findings pointer="/method" />
-        <details className="form-more">
-          <summary>More of the training</summary>
+        <Fold summary="More of the training" parts={["/method"]}>
           <div className="fields">
             <ChoiceField pointer="/method/alpha_estimator" label="Estimator" hint="how choices carry gradients" />
             <NumberField pointer="/method/batch_size" label="Batch" />
@@ -73,7 +76,7 @@ export function RequestForm({ datasets }: { datasets: Dataset[] }) {
             />
             <NumberField pointer="/method/max_minutes" label="At most" unit="minutes" />
           </div>
-        </details>
+        </Fold>
       </Card>
       <Card title="Latency budget">
         <Budget />
@@ -101,6 +104,68 @@ function textWords({ name, built_in, n_bytes }: Dataset): string {
   return `${name} (${notes.join(", ")})`;
 }
 
+const OBJECTIVES = [
+  { value: "causal_lm", words: "the next token (decoder)" },
+  { value: "masked_lm", words: "masked tokens (encoder)" },
+];
+
+/** What is predicted; whether tokens see later ones goes with it. */
+function Objective() {
+  const { change } = useForm();
+  const choose = (objective: Json) =>
+    change(["/task/objective", objective], ["/space/causal", objective === "causal_lm"]);
+  return <ChoiceField pointer="/task/objective" label="Predicts" hint="" choices={OBJECTIVES} wide onChange={choose} />;
+}
+
+/** Fields of the space that stand elsewhere. */
+const ELSEWHERE = ["n_slots", "d_model", "n_heads", "candidates", "backbone"];
+const SHORT: Record<string, string> = {
+  rms: "RMSNorm",
+  layer: "LayerNorm",
+  rotary: "rotary",
+  none: "no positions",
+  relative_bias: "relative bias",
+  transformer_xl: "Transformer-XL",
+};
+
+/** What is not searched: every field of the schema, so that a new one needs no line here. */
+function Backbone() {
+  const { schema, value } = useForm();
+  const space = resolved(schema, schema.properties?.["space"] ?? {});
+  const around = resolved(schema, space.properties?.["backbone"] ?? {});
+  const names = Object.keys(space.properties ?? {}).filter((name) => !ELSEWHERE.includes(name));
+  const parts = Object.keys(around.properties ?? {});
+  const text = (name: string) => String(get(value, `/space/${name}`) ?? "");
+  const said = [text("positions"), text("norm")].map((each) => SHORT[each] ?? each);
+  const memory = Number(get(value, "/space/memory_length"));
+  const summary = [...said, `${text("norm_position")}-norm`, ...(memory > 0 ? [`memory of ${memory}`] : [])].join(", ");
+  return (
+    <Fold
+      summary={
+        <>
+          Backbone <span className="quieter">{summary}</span>
+        </>
+      }
+      parts={[...names.map((name) => `/space/${name}`), "/space/backbone", "/task/serve/0/memory_length"]}
+    >
+      <div className="fields fields-told">
+        {names.map((name) => (
+          <AnyField key={name} pointer={`/space/${name}`} label={spaced(name)} empty="all" />
+        ))}
+        <NumberField
+          pointer="/task/serve/0/memory_length"
+          label="memory when served"
+          hint="earlier tokens, where latency is measured"
+        />
+        {parts.map((name) => (
+          <AnyField key={name} pointer={`/space/backbone/${name}`} label={spaced(name)} hint={wordsOf(around, name)} />
+        ))}
+      </div>
+      <Findings pointer="/space/backbone" />
+    </Fold>
+  );
+}
+
 function HeadWidth() {
   const { value } = useForm();
   const width = Number(get(value, "/space/d_model")) / Number(get(value, "/space/n_heads"));
@@ -122,7 +187,7 @@ function Length() {
       label="Length"
       unit="tokens"
       hint="of a training window"
-      onNumber={(part: Json) =>
+      onChange={(part: Json) =>
         change(["/task/train_length", part], ...followers.map((each): [string, Json] => [each, part]))
       }
     />

@@ -7,18 +7,40 @@
 
 import type { Json } from "./json";
 import { get } from "./pointer";
-import { nullable, resolved, type Schema } from "./schema";
+import { nullable, resolved, type Rules, type Schema } from "./schema";
 
 export interface Finding {
   pointer: string;
   detail: string;
 }
 
-export function check(root: Schema, request: Json): Finding[] {
+export function check({ schema, blocks }: Rules, request: Json): Finding[] {
   const found: Finding[] = [];
-  walk(root, root, request, "", found);
+  walk(schema, schema, request, "", found);
+  list(get(request, "/space/candidates")).forEach((candidate, at) => {
+    const block = blocks.find((each) => each.name === get(candidate, "/block"));
+    const options = get(candidate, "/options");
+    if (!block || options === undefined) return;
+    const closed = { ...block.options, additionalProperties: false };
+    walk(closed, closed, options, `/space/candidates/${at}/options`, found);
+  });
   if (found.length === 0) across(request, found);
   return found;
+}
+
+/** A refusal that begins with the name of a part ("n_keys is 200; ...") stands at that part, where there is one. */
+export function atPart(request: Json, { pointer, detail }: Finding): Finding {
+  const candidate = /^candidate '([^']*)': (.*)$/s.exec(detail);
+  if (candidate) {
+    const labels = list(get(request, "/space/candidates")).map((each) => get(each, "/label"));
+    const place = `/space/candidates/${labels.indexOf(candidate[1] ?? "")}`;
+    const found = atPart(request, { pointer: place, detail: candidate[2] ?? "" }).pointer;
+    return { pointer: get(request, found) === undefined ? pointer : found, detail };
+  }
+  const said = detail.replace(/^(unknown )?options? (of block '[^']*': )?/, "$1");
+  const name = /^(?:unknown )?'?([a-z_]+(?:\.[a-z_]+)*)/.exec(said)?.[1]?.replaceAll(".", "/");
+  const places = [`${pointer}/options/${name}`, `${pointer}/${name}`];
+  return { pointer: places.find((each) => get(request, each) !== undefined) ?? pointer, detail };
 }
 
 function walk(root: Schema, schema: Schema, value: Json, pointer: string, found: Finding[]): void {
@@ -98,6 +120,14 @@ function across(request: Json, found: Finding[]): void {
       say("/space/n_heads", `rotary positions need an even head width; ${width} / ${heads} is ${width / heads}`);
     }
   }
+  const objective = get(request, "/task/objective");
+  const causal = get(request, "/space/causal");
+  if (objective === "causal_lm" && causal === false) {
+    say("/task/objective", "an encoder sees the next token; it learns masked ones");
+  }
+  if (objective === "masked_lm" && causal === true) {
+    say("/task/objective", "masked tokens are for an encoder; causal must be off");
+  }
   const length = number("/task/train_length");
   if (length !== undefined && longest !== undefined && length > longest) {
     say("/task/train_length", `${length} is longer than max_len ${longest}`);
@@ -106,6 +136,10 @@ function across(request: Json, found: Finding[]): void {
     const asked = number(`/task/serve/${at}/query_length`);
     if (asked !== undefined && longest !== undefined && asked > longest) {
       say(`/task/serve/${at}/query_length`, `${asked} is longer than max_len ${longest}`);
+    }
+    const memory = number(`/task/serve/${at}/memory_length`);
+    if (memory && number("/space/memory_length") === 0) {
+      say(`/task/serve/${at}/memory_length`, `${memory} tokens, but the slots keep no memory`);
     }
   });
   const tau = [number("/method/tau_start"), number("/method/tau_end")] as const;

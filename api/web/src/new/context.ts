@@ -5,7 +5,7 @@ import { createContext, useContext } from "react";
 import type { Catalog } from "../api/types";
 import type { Json } from "./json";
 import { get } from "./pointer";
-import { resolved, schemaAt, type Schema } from "./schema";
+import { nullable, resolved, schemaAt, type Schema } from "./schema";
 
 export interface Form {
   catalog: Catalog;
@@ -26,14 +26,15 @@ export function useForm(): Form {
   return form;
 }
 
-/** One part of the request with what the schema says of it. */
-export function usePart(pointer: string) {
+/** One part of the request with what the schema says of it; a block's option brings its own. */
+export function usePart(pointer: string, own?: Schema) {
   const { schema, value, findings, change } = useForm();
-  const found = schemaAt(schema, pointer) ?? {};
+  const found = own ?? schemaAt(schema, pointer) ?? {};
   return {
     id: `field${pointer}`,
     part: get(value, pointer),
     schema: resolved(schema, found),
+    nullable: nullable(found),
     findings: findings.get(pointer) ?? [],
     set: (part: Json) => change([pointer, part]),
   };

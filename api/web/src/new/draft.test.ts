@@ -1,20 +1,16 @@
 import { describe, expect, it } from "vitest";
 
 import catalog from "./catalog.json";
-import { freeLabel } from "./Candidates";
-import { changed, kept, nameIn, type Draft, type Rules } from "./draft";
+import { changed, kept, nameIn, type Draft } from "./draft";
 import { numberOf } from "./Field";
 import type { Json } from "./json";
 import { get } from "./pointer";
-import type { BlockOptions, Schema } from "./schema";
+import { rulesOf } from "./schema";
 import { begin, sourceOf } from "./useDraft";
 import { standing } from "./useSubmit";
 import { Problem } from "../api/client";
 
-const rules: Rules = {
-  schema: catalog.request_schema as unknown as Schema,
-  blocks: catalog.blocks as unknown as BlockOptions[],
-};
+const rules = rulesOf(catalog as never);
 const presets = catalog.presets as unknown as Record<string, Record<string, never>>;
 const loaded = (): Draft =>
   changed(rules, null, {
@@ -41,7 +37,7 @@ describe("a draft", () => {
   it("keeps the last good request while the text is none, also over a reload", () => {
     const good = changed(rules, loaded(), { type: "set", parts: [["/space/n_slots", 9]] });
     const bad = changed(rules, good, { type: "typed", text: good.text.replace('"n_slots": 9', '"n_slots": 9 9') });
-    expect(bad.error).toEqual({ message: 'expected "," or "}", found "9"', place: { line: 5, column: 18 } });
+    expect(bad.error).toEqual({ message: 'expected "," or "}", found "9"', place: { line: 6, column: 18 } });
     const again = changed(rules, null, { type: "restored", draft: kept(bad) });
     for (const each of [bad, again]) expect(get(each.value, "/space/n_slots")).toBe(9);
     expect(again.error).toEqual(bad.error);
@@ -115,11 +111,6 @@ it.each([
 });
 
 it("an empty field can mean nothing at all", () => expect(numberOf(" ", null)).toBeNull());
-
-it("another candidate of a block takes a label of its own", () => {
-  expect(freeLabel("ffn", ["attention"])).toBe("ffn");
-  expect(freeLabel("ffn", ["ffn", "ffn-2"])).toBe("ffn-3");
-});
 
 it("a draft is called by its name", () => {
   expect(nameIn({ text: '{ "name" : 1 }' })).toBe("another request");

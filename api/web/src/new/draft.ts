@@ -7,7 +7,7 @@
 
 import { format, parse, type Json, type Place } from "./json";
 import { same, set } from "./pointer";
-import { type BlockOptions, type Schema, withDefaults } from "./schema";
+import { type Rules, withDefaults } from "./schema";
 
 export interface Draft {
   /** What it began as: "preset=quickstart", "from=<id>", with "&dataset=<name>" where a text was chosen. */
@@ -24,11 +24,6 @@ export interface Draft {
   key: string;
 }
 
-export interface Rules {
-  schema: Schema;
-  blocks: BlockOptions[];
-}
-
 export type Change =
   | { type: "loaded"; source: string; request: Json }
   | { type: "restored"; draft: Stored }
@@ -38,14 +33,14 @@ export type Change =
 
 export function changed(rules: Rules, draft: Draft | null, change: Change): Draft {
   if (change.type === "loaded") {
-    const value = withDefaults(rules.schema, change.request, rules.blocks);
+    const value = withDefaults(rules, change.request);
     const text = format(value);
     return written(rules, { source: change.source, loaded: text, value }, text, newKey());
   }
   if (change.type === "restored") {
     const { source, loaded, good, text, key } = change.draft;
     const before = parse(good);
-    const value = withDefaults(rules.schema, before.ok ? before.value : {}, rules.blocks);
+    const value = withDefaults(rules, before.ok ? before.value : {});
     return written(rules, { source, loaded, value }, text, key);
   }
   if (draft === null) throw new Error(`a draft begins before it is ${change.type}`);
@@ -66,7 +61,7 @@ function written(rules: Rules, draft: Pick<Draft, "source" | "loaded" | "value">
     const error = { message: "a request is an object, in braces", place: { line: 1, column: 1 } };
     return { source, loaded, text, key, value: draft.value, places: null, error };
   }
-  const value = withDefaults(rules.schema, parsed.value, rules.blocks);
+  const value = withDefaults(rules, parsed.value);
   return { source, loaded, text, key, value, places: parsed.places, error: null };
 }
 

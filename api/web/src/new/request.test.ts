@@ -4,14 +4,14 @@ import { describe, expect, it } from "vitest";
 
 import cases from "./cases.json";
 import catalog from "./catalog.json";
-import { check } from "./checks";
+import { atPart, check } from "./checks";
 import type { Json } from "./json";
 import { plan, plannedUpdates } from "./plan";
 import { get, same, set } from "./pointer";
-import { schemaAt, type BlockOptions, type Schema, withDefaults } from "./schema";
+import { rulesOf, schemaAt, withDefaults, wordsOf } from "./schema";
 
-const schema = catalog.request_schema as unknown as Schema;
-const blocks = catalog.blocks as unknown as BlockOptions[];
+const rules = rulesOf(catalog as never);
+const { schema, blocks } = rules;
 const quickstart = catalog.presets.quickstart as unknown as Json;
 
 const changed = (changes: Record<string, unknown>) =>
@@ -32,28 +32,42 @@ describe("pointers", () => {
 });
 
 describe("defaults", () => {
-  it("of an empty request are the preset that changes none", () => {
-    expect(withDefaults(schema, {}, blocks)).toEqual({ ...catalog.presets.default, name: "search" });
+  it("of an empty request are those of the preset decoder", () => {
+    expect(withDefaults(rules, {})).toEqual({ ...catalog.presets.decoder, name: "search", preset: null });
+  });
+
+  it("are a preset's where the request names one, as the service reads it", () => {
+    const request = withDefaults(rules, {
+      preset: "quickstart",
+      space: { n_slots: 9, candidates: ["ffn"] },
+      budget: { latency: { ms: 4 } },
+    });
+    expect(get(request, "/space/n_slots")).toBe(9);
+    expect(get(request, "/space/candidates")).toHaveLength(1);
+    expect(get(request, "/method")).toEqual(catalog.presets.quickstart.method);
+    expect(get(request, "/budget/latency")).toEqual({ ms: 4, ratio_to_parent: null });
+    expect(get(withDefaults(rules, { preset: "none" }), "/space/n_slots")).toBe(8);
+    expect(get(withDefaults(rules, { preset: "quickstart", space: 3 }), "/space")).toBe(3);
   });
 
   it.each(Object.entries(catalog.presets))("leave the whole request %s as it is, in its order", (_, preset) => {
-    expect(JSON.stringify(withDefaults(schema, preset as unknown as Json, blocks))).toBe(JSON.stringify(preset));
+    expect(JSON.stringify(withDefaults(rules, preset as unknown as Json))).toBe(JSON.stringify(preset));
   });
 
   it("expand a candidate's name and fill in its options", () => {
-    const request = withDefaults(
-      schema,
-      { space: { candidates: ["ffn", { label: "m", block: "mgk", options: { n_keys: 3 } }] } },
-      blocks,
-    );
-    expect(get(request, "/space/candidates")).toEqual([
-      { label: "ffn", block: "ffn", options: { ratio: 4 } },
-      { label: "m", block: "mgk", options: { n_heads: null, n_keys: 3 } },
-    ]);
+    const request = withDefaults(rules, {
+      space: { candidates: ["ffn", { label: "m", block: "mgk", options: { n_keys: 3 } }] },
+    });
+    expect(get(request, "/space/candidates/0")).toEqual({
+      label: "ffn",
+      block: "ffn",
+      options: { ratio: 4, activation: "gelu", bias: true },
+    });
+    expect(get(request, "/space/candidates/1/options")).toMatchObject({ n_heads: null, n_keys: 3, keys: "free" });
   });
 
   it("keep what the schema does not know, so that the service can refuse it", () => {
-    expect(get(withDefaults(schema, { space: { depth: 3 } }, blocks), "/space/depth")).toBe(3);
+    expect(get(withDefaults(rules, { space: { depth: 3 } }), "/space/depth")).toBe(3);
   });
 
   it("stand with limits and a description at their pointer", () => {
@@ -61,15 +75,50 @@ describe("defaults", () => {
     expect(schemaAt(schema, "/task/serve/0/batch")).toMatchObject({ maximum: 4096 });
     expect(schemaAt(schema, "/space/depth")).toBeUndefined();
   });
+
+  it("are told in the words of the class, where a field has none of its own", () => {
+    const options = blocks.find((each) => each.name === "attention")!.options;
+    expect(wordsOf(options, "n_kv_heads")).toBe(
+      "heads of keys and values, each serving n_heads / n_kv_heads query heads; None: as many as n_heads.",
+    );
+    expect(wordsOf(options, "depth")).toBeUndefined();
+    const backbone = schemaAt(schema, "/space/backbone");
+    expect(wordsOf({ ...backbone, ...schema.$defs?.["BackboneConfig"] }, "cutoffs")).toMatch(
+      /^first token ids .* with none left the head is a plain softmax\.$/,
+    );
+  });
 });
 
 describe("checks", () => {
   it.each(
     cases as { what: string; set: Record<string, unknown>; refused_at: string | null; seen?: boolean | string }[],
   )("$what", ({ set: changes, refused_at, seen }) => {
-    const found = check(schema, withDefaults(schema, changed(changes), blocks)).map((each) => each.pointer);
+    const found = check(rules, withDefaults(rules, changed(changes))).map((each) => each.pointer);
     if (refused_at === null || !seen) expect(found).toEqual([]);
     else expect(found).toEqual([seen === true ? refused_at : seen]);
+  });
+});
+
+describe("a refusal", () => {
+  const request = withDefaults(rules, quickstart);
+  it.each([
+    ["/space/candidates/4", "options of block 'mgk': n_keys is 200; it must be between 1 and 64", "/options/n_keys"],
+    ["/space/candidates/1", "option 'ratio' of block 'ffn': input should be a valid integer", "/options/ratio"],
+    ["/space/candidates/4", "unknown candidate block 'sgux'; known: attention", ""],
+    ["/space", "memory_length is 64 in an encoder; only a causal decoder has memory", "/memory_length"],
+    ["/space", "rotary positions need an even head width", ""],
+    ["/space/backbone", "n_classes is 1; it must be 0 (none) or at least 2", "/n_classes"],
+    ["/space/n_slots", "input should be greater than or equal to 1, got 0", ""],
+  ])("at %s that says %s stands at its part", (pointer, detail, part) => {
+    expect(atPart(request, { pointer, detail })).toEqual({ pointer: pointer + part, detail });
+  });
+
+  it("of a candidate by its label, or of a part by its path, stands there", () => {
+    const heads = "candidate 'attention': n_kv_heads 3 does not divide n_heads 4";
+    expect(atPart(request, { pointer: "/space", detail: heads }).pointer).toBe("/space/candidates/0/options/n_kv_heads");
+    expect(atPart(request, { pointer: "/space", detail: "candidate 'x': ratio is 0" }).pointer).toBe("/space");
+    const classes = "space.backbone.n_classes is 2 but task.objective is 'causal_lm'";
+    expect(atPart(request, { pointer: "", detail: classes }).pointer).toBe("/space/backbone/n_classes");
   });
 });
 

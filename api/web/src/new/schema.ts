@@ -4,8 +4,9 @@
  * The schema comes with the catalogue, so that the form knows no default of its own.
  */
 
+import type { Catalog } from "../api/types";
 import type { Json } from "./json";
-import { parts } from "./pointer";
+import { get, parts } from "./pointer";
 
 export interface Schema {
   $ref?: string;
@@ -66,9 +67,51 @@ export function schemaAt(root: Schema, pointer: string): Schema | undefined {
   return found;
 }
 
+/** What the description of a class says of one of its fields, "name: words" a line; undefined where it says nothing. */
+export function wordsOf(schema: Schema, name: string): string | undefined {
+  const found = new RegExp(`^ {4}${name}: (.*(?:\\n {8}.*)*)`, "m").exec(schema.description ?? "");
+  return found?.[1]?.replace(/\s+/g, " ");
+}
+
+/** What the form knows of requests, all of it from the catalogue. */
+export interface Rules {
+  schema: Schema;
+  blocks: BlockOptions[];
+  presets: { [name: string]: Json };
+}
+
+export function rulesOf(catalog: Pick<Catalog, "blocks" | "presets" | "request_schema">): Rules {
+  const { blocks, presets, request_schema } = catalog;
+  return {
+    schema: request_schema as Schema,
+    blocks: blocks as unknown as BlockOptions[],
+    presets: presets as unknown as Rules["presets"],
+  };
+}
+
 /** A request with every default written out, fields in the schema's order; what the schema does not know stays, last. */
-export function withDefaults(root: Schema, value: Json | undefined, blocks: BlockOptions[]): Json {
-  return fill(root, root, value, blocks);
+export function withDefaults({ schema, blocks, presets }: Rules, value: Json | undefined): Json {
+  const preset = get(value, "/preset");
+  const below = typeof preset === "string" && Object.hasOwn(presets, preset) ? presets[preset] : undefined;
+  return fill(schema, schema, below === undefined ? value : merged(below, value), blocks);
+}
+
+/** A bound in ms takes the place of a preset's bound by ratio; beside it, it would be refused. */
+const WHOLE = ["latency"];
+
+/** As the service puts a request over its preset: objects are merged, of all else the one above stands. */
+function merged(below: Json, above: Json | undefined): Json {
+  if (above === undefined) return below;
+  if (!isObject(below) || !isObject(above)) return above;
+  const found = { ...below };
+  for (const [name, value] of Object.entries(above)) {
+    found[name] = Object.hasOwn(below, name) && !WHOLE.includes(name) ? merged(below[name] ?? null, value) : value;
+  }
+  return found;
+}
+
+function isObject(value: Json): value is { [name: string]: Json } {
+  return value !== null && typeof value === "object" && !Array.isArray(value);
 }
 
 function fill(root: Schema, schema: Schema, value: Json | undefined, blocks: BlockOptions[]): Json {

@@ -7,7 +7,7 @@ import { navigate, useLocation } from "../router";
 import { changed, type Change, type Draft, kept, newKey, store, stored, type Stored } from "./draft";
 import type { Json } from "./json";
 import { set } from "./pointer";
-import type { BlockOptions, Schema } from "./schema";
+import { rulesOf } from "./schema";
 
 export const FIRST_PRESET = "quickstart";
 
@@ -42,10 +42,7 @@ export interface Drafting {
 
 export function useDraft(catalog: Catalog, from: Search | null): Drafting {
   const source = sourceOf(useLocation().query);
-  const rules = useMemo(
-    () => ({ schema: catalog.request_schema as Schema, blocks: catalog.blocks as unknown as BlockOptions[] }),
-    [catalog],
-  );
+  const rules = useMemo(() => rulesOf(catalog), [catalog]);
   const [draft, tell] = useReducer(
     (before: Draft, change: Change) => changed(rules, before, change),
     null,
