@@ -33,11 +33,11 @@ def fill(
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     rows: list[dict[str, Any]] = json.loads(path.read_text()) if path.exists() else []
-    found = []
+    found, at = [], commit()  # asked now: the code that runs is in memory already, whatever is committed meanwhile
     for setting in wanted:
         row = next((each for each in rows if setting.items() <= each.items()), None)
         if row is None:
-            row = {**setting, "commit": commit(), **run(**setting)}
+            row = {**setting, "commit": at, **run(**setting)}
             rows.append(row)
             path.write_text("[\n" + ",\n".join(json.dumps(each) for each in rows) + "\n]\n")
             told = "  ".join(f"{name} {row[name]}" for name in (*setting, *measured))
