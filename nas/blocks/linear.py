@@ -36,24 +36,34 @@ def linear_attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool, chunk: in
         (B, H, T, V); zeros where all products q_i . k_j are zero.
     """
     tokens, earlier = q.shape[2], k.shape[2] - q.shape[2]
-    v = F.pad(v, (0, 1), value=1.0)  # a column of ones adds up the denominator
     groups = q.shape[1] // k.shape[1]
     q = torch.unflatten(q, 1, (-1, groups))  # (B, K, H / K, T, W)
+    v = F.pad(v, (0, 1), value=1.0)  # a column of ones adds up the denominator
     if not causal:
         return divide(q @ (k.mT @ v)[:, :, None]).flatten(1, 2)
+    memory = None
+    if earlier:  # split, not sliced: the gradient of each slice would fill a tensor as large as k
+        (memory_k, k), (memory_v, v) = (torch.split(each, [earlier, tokens], dim=2) for each in (k, v))
+        memory = memory_k.mT @ memory_v  # (B, K, W, V + 1)
     size = min(chunk, tokens)
-    fill = -tokens % size
-    q = torch.unflatten(F.pad(q, (0, 0, 0, fill)), 3, (-1, size)).transpose(2, 3)  # (B, K, N chunks, H / K, C, W)
-    inside_k = torch.unflatten(F.pad(k[:, :, earlier:], (0, 0, 0, fill)), 2, (-1, size))  # (B, K, N, C, W)
-    inside_v = torch.unflatten(F.pad(v[:, :, earlier:], (0, 0, 0, fill)), 2, (-1, size))
-    memory = k[:, :, :earlier].mT @ v[:, :, :earlier]  # (B, K, W, V + 1), zeros without memory
-    sums = torch.cat([memory[:, :, None], inside_k[:, :, :-1].mT @ inside_v[:, :, :-1]], dim=2)
-    # A running sum in bfloat16 would stop growing after some hundreds of chunks.
-    sums = sums.cumsum(dim=2, dtype=torch.promote_types(sums.dtype, torch.float32)).to(sums.dtype)
-    rows = q.flatten(3, 4)  # (B, K, N, H / K * C, W)
-    products = torch.unflatten(rows @ inside_k.mT, 3, (groups, size)).tril().flatten(3, 4)
-    mixed = torch.unflatten(divide(rows @ sums + products @ inside_v), 3, (groups, size))
-    return mixed.transpose(2, 3).flatten(3, 4)[:, :, :, :tokens].flatten(1, 2)
+    q, k, v = by_chunks(q, 3, size).transpose(2, 3), by_chunks(k, 2, size), by_chunks(v, 2, size)
+    rows = q.flatten(3, 4)  # (B, K, N chunks, H / K * C, W), as k and v are (B, K, N, C, ..)
+    sums = torch.unflatten(rows @ k.mT, 3, (groups, size)).tril().flatten(3, 4) @ v
+    if memory is not None or k.shape[2] > 1:
+        own = k.mT @ v  # (B, K, N, W, V + 1)
+        first = torch.zeros_like(own[:, :, 0]) if memory is None else memory
+        before = torch.cat([first[:, :, None], own[:, :, :-1]], dim=2)
+        # A running sum in bfloat16 would stop growing after some hundreds of chunks.
+        before = before.cumsum(dim=2, dtype=torch.promote_types(before.dtype, torch.float32)).to(before.dtype)
+        sums = sums + rows @ before
+    mixed = torch.unflatten(divide(sums), 3, (groups, size)).transpose(2, 3)
+    return mixed.flatten(3, 4)[:, :, :, :tokens].flatten(1, 2)
+
+
+def by_chunks(x: Tensor, dim: int, size: int) -> Tensor:
+    """Fold `dim` into (chunks, size), filled up with zeros; the last dimension follows it."""
+    fill = -x.shape[dim] % size
+    return torch.unflatten(F.pad(x, (0, 0, 0, fill)) if fill else x, dim, (-1, size))
 
 
 def linear_step(q: Tensor, k: Tensor, v: Tensor, sums: Tensor) -> Tensor:
@@ -75,5 +85,5 @@ def linear_step(q: Tensor, k: Tensor, v: Tensor, sums: Tensor) -> Tensor:
 
 def divide(sums: Tensor) -> Tensor:
     """(..., V + 1) -> (..., V): all columns by the last; zeros where it is zero, for then so are they."""
-    total = sums[..., -1:]
-    return sums[..., :-1] / total.masked_fill(total == 0, 1.0)
+    mixed, total = torch.split(sums, [sums.shape[-1] - 1, 1], dim=-1)
+    return mixed / total.masked_fill(total == 0, 1.0)

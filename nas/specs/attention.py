@@ -62,8 +62,10 @@ def linear_flops(
         return 2 * width * values * (kv_heads * (memory + tokens) + heads * tokens)
     chunk = min(LINEAR_CHUNK, tokens)
     rows = -(-tokens // chunk) * chunk
-    summed = kv_heads * (memory + rows - chunk) * width * values
-    return 2 * (summed + heads * rows * (width * values + chunk * (width + values)))
+    count = heads * rows * chunk * (width + values)  # inside the chunks
+    if memory or rows > chunk:  # and from the sums over what is before each
+        count += (heads * rows + kv_heads * (memory + rows)) * width * values
+    return 2 * count
 
 
 def cache_bytes(shape: Shape, options: AttentionOptions, tokens: int, batch: int) -> int:
