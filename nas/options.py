@@ -144,8 +144,9 @@ class AttentionOptions:
             return None
         size = max(64, self.window)
         keys = size + (1 if shape.causal else 2) * (self.window - 1)
-        chunks = -(-tokens // size)
-        return size if 2 * chunks * size * keys <= tokens * (memory + tokens) else None
+        queries = -(-tokens // size) * size
+        # Making the chunks costs as much as 256 more keys for each query (one thread, T 256 to 2048).
+        return size if queries * (keys + 256) <= tokens * (memory + tokens) else None
 
     def check(self, shape: Shape) -> None:
         """Raises: ValueError: the block cannot be built at this shape."""
@@ -303,6 +304,25 @@ class MgkOptions:
         if self.positions is not None:
             return self.positions
         return "none" if shape.positions == "none" else "rotary"
+
+    @property
+    def n_projected(self) -> int:
+        """Keys per position that are projected."""
+        return self.n_keys if self.keys == "free" else 1
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether there are mixture weights: one Gaussian has none, and the nearest of some wins whatever its own."""
+        return self.n_keys > 1 and self.assignment == "soft"
+
+    def blocks(self, tokens: int, memory: int, causal: bool) -> list[tuple[int, int, int]]:
+        """Queries that are computed together: of each block the first, the end, and the end of the keys it may see.
+
+        Shifted keys hold their scores in memory, so their blocks are small; larger ones suit the fused kernel.
+        """
+        size = 64 if self.keys == "shifted" else 256 if causal else tokens
+        ends = [(first, min(first + size, tokens)) for first in range(0, tokens, size)]
+        return [(first, end, memory + (end if causal else tokens)) for first, end in ends]
 
     def check(self, shape: Shape) -> None:
         """Raises: ValueError: the block cannot be built at this shape."""
