@@ -27,6 +27,8 @@ from nas.measure import measure_table
 from nas.pressure import target_ms
 from nas.steps import StepRecord
 
+OWN_TEXT = "own-text"  # name of a text that was given with a request for a built-in one
+
 
 @dataclass(frozen=True)
 class SeedResult:
@@ -66,7 +68,7 @@ class SearchResult:
     """What `search` found.
 
     Args:
-        request: with everything written out, own blocks among its candidates.
+        request: with everything written out: own blocks among its candidates, its text by fingerprint.
         table: latency of each candidate, measured or as given.
         seeds: one result each, in order; at least one has an architecture.
         parts: the text as it was cut, for retraining on the same.
@@ -133,7 +135,7 @@ def search(
     for candidate in request.space.candidates:
         if catalog.block(candidate.block).own is not None:
             own_block.check(candidate, request.space.shape())
-    parts = _read(request, text)
+    request, parts = _read(request, text)
     with _threads(max(1, int(request.resources.cpus))) as threads:
         table = _usable(request, table) or measure_table(
             request.space, request.task.serve[0], vocab_size=request.task.vocab_size, threads=threads
@@ -171,13 +173,20 @@ def _completed(request: SearchRequest | Mapping[str, Any], own: Mapping[str, typ
     return SearchRequest.model_validate(whole)
 
 
-def _read(request: SearchRequest, text: str | bytes | None) -> Parts:
+def _read(request: SearchRequest, text: str | bytes | None) -> tuple[SearchRequest, Parts]:
+    """The text's parts, and the request that says which text that is."""
+    task = request.task
     given = text.encode() if isinstance(text, str) else text
-    corpus = read_corpus(request.task.dataset) if given is None else given
-    wanted = request.task.dataset_fingerprint
-    if wanted is not None and fingerprint(corpus) != wanted:
-        raise DataError(f"the text has fingerprint {fingerprint(corpus)[:12]}; the request names {wanted[:12]}")
-    return split(corpus, request.task.train_length, request.method.batch_size)
+    corpus = read_corpus(task.dataset) if given is None else given
+    found = fingerprint(corpus)
+    if task.dataset_fingerprint not in (None, found):
+        raise DataError(
+            f"the text has fingerprint {found[:12]}; the request names {str(task.dataset_fingerprint)[:12]}"
+        )
+    name = OWN_TEXT if given is not None and task.dataset in catalog.DATASETS else task.dataset
+    task = task.model_copy(update={"dataset": name, "dataset_fingerprint": found})
+    parts = split(corpus, task.train_length, request.method.batch_size)
+    return request.model_copy(update={"task": task}), parts
 
 
 def _usable(request: SearchRequest, table: LatencyTable | None) -> LatencyTable | None:

@@ -26,6 +26,7 @@ from nas.blocks import block_class
 from nas.blocks.base import Block, Context, PositionWise
 from nas.config import Candidate, SearchRequest
 from nas.cost import LatencyTable
+from nas.data.corpora import fingerprint
 from nas.derive import derive
 from nas.errors import DataError, Infeasible, InvalidInput, SearchFailed
 from nas.export.check import unpacked
@@ -300,6 +301,8 @@ def test_a_search_takes_a_class_and_tells_what_it_found() -> None:
     assert result.records[-1].last
     assert_close(torch.tensor(result.probabilities).sum(dim=-1), torch.ones(2))
     assert len(result.table.entries) == 2
+    task = result.request.task
+    assert (task.dataset, task.dataset_fingerprint) == ("own-text", fingerprint(tiny.text()))
     assert torch.get_num_threads() == threads
     network = build(result.request.network_config(result.architecture.labels, result.request.task.vocab_size))
     assert any(isinstance(each, Shift) for each in network.modules())
