@@ -85,33 +85,34 @@ def test_form_and_json_follow_each_other_and_survive_a_reload(tab: Watched) -> N
     expect(page.get_by_text(re.compile("12 slots . 4 candidates"))).to_be_visible()
 
     edit_json(page, '"d_model": 64', '"d_model": 96')
-    expect(page.get_by_label("Width")).to_have_value("96")
+    expect(page.get_by_label("Width", exact=True)).to_have_value("96")
     edit_json(page, '"d_model": 96,', '"d_model": 128 "')
-    expect(page.get_by_role("status")).to_contain_text(re.compile(r'line 6, column \d+: expected "," or "}"'))
-    expect(page.get_by_label("Width")).to_have_value("96")  # the last that was good
+    expect(page.get_by_role("status")).to_contain_text(re.compile(r'line 7, column \d+: expected "," or "}"'))
+    expect(page.get_by_label("Width", exact=True)).to_have_value("96")  # the last that was good
     expect(page.get_by_role("button", name="Start the search")).to_be_disabled()
 
     page.reload()
-    expect(page.get_by_role("status")).to_contain_text("line 6, column")
+    expect(page.get_by_role("status")).to_contain_text("line 7, column")
     page.get_by_role("button", name="restore").click()
-    expect(page.get_by_label("Width")).to_have_value("96")
+    expect(page.get_by_label("Width", exact=True)).to_have_value("96")
     expect(page.get_by_label("Slots")).to_have_value("12")
 
 
 def test_what_the_service_refuses_stands_at_its_field_and_its_line(tab: Watched) -> None:
-    page = tab.open("/new?preset=default")
+    page = tab.open("/new?preset=decoder")
     page.get_by_role("button", name="remove ffn").click()
-    edit_json(page, '"n_keys": 2', '"n_keys": 200')  # what only the service knows
+    edit_json(page, '"n_kv_heads": 2', '"n_kv_heads": 3')  # what only the service knows
     page.get_by_role("button", name="Start the search").click()
     wrong = page.get_by_role("list", name="what is wrong")
-    expect(wrong).to_contain_text("/space/candidates/3")
-    expect(wrong).to_contain_text("n_keys is 200; it must be between 1 and 64")
-    expect(page.get_by_role("list", name="candidates")).to_contain_text("it must be between 1 and 64")
-    expect(page.locator(".json-wrong")).to_contain_text('"mgk"')
+    expect(wrong).to_contain_text("/space/candidates/0/options/n_kv_heads")
+    expect(wrong).to_contain_text("n_kv_heads 3 does not divide n_heads 4")
+    expect(page.get_by_label("Kv heads")).to_be_focused()  # in the fold of its candidate, which has opened
+    expect(page.get_by_role("list", name="candidates")).to_contain_text("does not divide n_heads 4")
+    expect(page.locator(".json-wrong")).to_contain_text('"n_kv_heads": 3')
     tab.allow("refused: POST", "/api/v1/searches: 422")
     tab.allow("console error", "422", "/api/v1/searches")
 
-    edit_json(page, '"n_keys": 200', '"n_keys": 2')
+    edit_json(page, '"n_kv_heads": 3', '"n_kv_heads": 2')
     expect(wrong).to_have_count(0)
     page.get_by_label("Heads").first.fill("5")  # what the page sees by itself
     expect(wrong).to_contain_text("5 heads do not divide the width 64")

@@ -3,7 +3,7 @@
 import { lookOf } from "../blocks";
 import { Button } from "../ui/Button";
 import { useForm } from "./context";
-import { AnyField, Findings, spaced, TextField } from "./Field";
+import { AnyField, Findings, titled, TextField } from "./Field";
 import { Fold } from "./Fold";
 import type { Json } from "./json";
 import { differences, following, freeLabel } from "./labels";
@@ -103,6 +103,8 @@ function Options({ at, candidate, block }: { at: number; candidate: Json; block:
   const label = String(get(candidate, "/label") ?? "");
   const found = get(candidate, "/options");
   const options = found !== null && typeof found === "object" && !Array.isArray(found) ? found : {};
+  const known = Object.entries(block.options.properties ?? {});
+  const plain = known.length > 0 ? "options at their defaults" : "no options";
   const others = list(get(value, "/space/candidates")).filter((_, other) => other !== at);
   const taken = others.map((each) => String(get(each, "/label") ?? ""));
   const write = (name: string, part: Json) => {
@@ -113,25 +115,21 @@ function Options({ at, candidate, block }: { at: number; candidate: Json; block:
   return (
     <Fold
       className="candidate-more"
-      summary={differences(block, options).join(", ") || <span className="quieter">options at their defaults</span>}
+      summary={differences(block, options).join(", ") || <span className="quieter">{plain}</span>}
       parts={[`${pointer}/label`, `${pointer}/options`]}
     >
       <div className="fields">
-        <TextField pointer={`${pointer}/label`} label="label" hint="" />
-        {Object.entries(block.options.properties ?? {}).map(([name, schema]) => {
-          const words = schema.description ?? wordsOf(block.options, name);
-          return (
-            <AnyField
-              key={name}
-              pointer={`${pointer}/options/${name}`}
-              own={schema}
-              label={spaced(name)}
-              hint={words}
-              empty={words?.includes("None: all") ? "all" : "auto"}
-              onChange={(part) => write(name, part)}
-            />
-          );
-        })}
+        <TextField pointer={`${pointer}/label`} label="Label" hint="how architectures and tables name it" />
+        {known.map(([name, schema]) => (
+          <AnyField
+            key={name}
+            pointer={`${pointer}/options/${name}`}
+            own={schema}
+            label={titled(name)}
+            hint={schema.description ?? wordsOf(block.options, name)}
+            onChange={(part) => write(name, part)}
+          />
+        ))}
       </div>
     </Fold>
   );

@@ -153,7 +153,7 @@ export function ChoiceField({
   const { id, part, schema, nullable, findings, set } = usePart(pointer, own);
   const offered = choices ?? [
     ...(nullable ? [{ value: "", words: "auto" }] : []),
-    ...(schema.enum ?? []).map((each) => ({ value: String(each), words: spaced(String(each)) })),
+    ...(schema.enum ?? []).map((each) => ({ value: String(each), words: String(each).replaceAll("_", " ") })),
   ];
   const unknown = typeof part === "string" && !offered.some((each) => each.value === part);
   return (
@@ -181,7 +181,7 @@ export function ChoiceField({
 export function CheckField({ pointer, label, hint, own, onChange }: Writing) {
   const { id, part, schema, findings, set } = usePart(pointer, own);
   return (
-    <Frame id={id} label=" " hint={hint ?? schema.description} findings={findings}>
+    <Frame id={id} label={"\u00a0"} hint={hint ?? schema.description} findings={findings}>
       <label className="check">
         <input
           id={id}
@@ -223,11 +223,20 @@ function ListField({ pointer, label, hint, own, onChange }: Writing) {
   );
 }
 
-export const spaced = (name: string) => name.replace(/^n_/, "").replaceAll("_", " ");
+/** The name of a field as its label. */
+export function titled(name: string): string {
+  const words = name.replace(/^n_/, "").replaceAll("_", " ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
 
 /** Whatever the schema says that the part is. */
-export function AnyField(writing: Writing & { empty?: string }) {
-  const { schema } = usePart(writing.pointer, writing.own);
+export function AnyField(field: Writing) {
+  const { schema } = usePart(field.pointer, field.own);
+  const said = field.hint ?? schema.description;
+  // The service speaks of None, the form of what it means.
+  const empty = typeof said === "string" && said.includes("None: all") ? "all" : "auto";
+  const hint = typeof said === "string" ? said.replace("; None: all", "").replaceAll("None", empty).replaceAll("`", "") : said;
+  const writing = { ...field, hint, empty };
   if (schema.enum) return <ChoiceField {...writing} />;
   if (schema.type === "boolean") return <CheckField {...writing} />;
   if (schema.type === "array") return <ListField {...writing} />;

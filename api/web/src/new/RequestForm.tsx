@@ -8,7 +8,7 @@ import { Card } from "../ui/Card";
 import { bytes } from "../ui/format";
 import { Candidates } from "./Candidates";
 import { useForm } from "./context";
-import { AnyField, ChoiceField, Findings, NumberField, spaced, TextField } from "./Field";
+import { AnyField, ChoiceField, Findings, NumberField, titled, TextField } from "./Field";
 import { Fold } from "./Fold";
 import type { Json } from "./json";
 import { get } from "./pointer";
@@ -132,7 +132,8 @@ const SHORT: Record<string, string> = {
 function Backbone() {
   const { schema, value } = useForm();
   const space = resolved(schema, schema.properties?.["space"] ?? {});
-  const around = resolved(schema, space.properties?.["backbone"] ?? {});
+  const { $ref } = space.properties?.["backbone"] ?? {};
+  const around = resolved(schema, { $ref }); // by itself, for the words of its class
   const names = Object.keys(space.properties ?? {}).filter((name) => !ELSEWHERE.includes(name));
   const parts = Object.keys(around.properties ?? {});
   const text = (name: string) => String(get(value, `/space/${name}`) ?? "");
@@ -150,15 +151,15 @@ function Backbone() {
     >
       <div className="fields fields-told">
         {names.map((name) => (
-          <AnyField key={name} pointer={`/space/${name}`} label={spaced(name)} empty="all" />
+          <AnyField key={name} pointer={`/space/${name}`} label={titled(name)} />
         ))}
         <NumberField
           pointer="/task/serve/0/memory_length"
-          label="memory when served"
+          label="Memory when served"
           hint="earlier tokens, where latency is measured"
         />
         {parts.map((name) => (
-          <AnyField key={name} pointer={`/space/backbone/${name}`} label={spaced(name)} hint={wordsOf(around, name)} />
+          <AnyField key={name} pointer={`/space/backbone/${name}`} label={titled(name)} hint={wordsOf(around, name)} />
         ))}
       </div>
       <Findings pointer="/space/backbone" />
