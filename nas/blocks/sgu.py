@@ -103,18 +103,12 @@ class SpatialGatingUnit(Block):
 
     def forward(self, x: Tensor, context: Context) -> Tensor:  # (B, T, D) -> (B, T, D)
         """Raises: ValueError: the input is longer than the weights reach."""
-        tokens = x.shape[1]
-        self.check_length(tokens)
+        self.check_length(x.shape[1])
         bypass, gated = self.expand(x)
         if context.key_padding is not None:
             # After the norm: the norm of a zero vector is its shift, which is not zero once trained.
             gated = gated * context.key_padding[:, :, None]
-        bias = self.bias_of(0, tokens)
-        fft_length = self.options.fft_length(tokens)
-        if fft_length is not None:
-            mixed = self.convolve(self.kernel(tokens, context.causal), bias, gated, fft_length)
-        else:
-            mixed = self.mix(self.matrix(tokens, context.causal), bias, gated)
+        mixed = self.spatial(gated, context.causal)
         if self.attention is not None:
             mixed = mixed + self.attention(x, context)
         return self.close(bypass, mixed)
@@ -172,6 +166,14 @@ class SpatialGatingUnit(Block):
             gated = bypass * mixed
         out: Tensor = self.proj_out(F.dropout(gated, self.shape.dropout, self.training))
         return out
+
+    def spatial(self, gated: Tensor, causal: bool) -> Tensor:  # (B, T, G) -> (B, T, G)
+        """W gated + b, in the way that is faster at this length."""
+        tokens = gated.shape[1]
+        bias, length = self.bias_of(0, tokens), self.options.fft_length(tokens)
+        if length is None:
+            return self.mix(self.matrix(tokens, causal), bias, gated)
+        return self.convolve(self.kernel(tokens, causal), bias, gated, length)
 
     def past(self) -> Tensor:
         """(S, N) Toeplitz weights of the token itself and of those before it, nearest first."""
