@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -49,10 +49,8 @@ over_all = pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 EXACT = {"rtol": 1e-12, "atol": 1e-12}  # the specification's bound in float64, for values of order 1
 
 
-def unit(
-    *, causal: bool = True, max_len: int = T, d_model: int = D, seed: int = 0, **options: Any
-) -> SpatialGatingUnit:
-    torch.manual_seed(seed)
+def unit(*, causal: bool = True, max_len: int = T, d_model: int = D, **options: Any) -> SpatialGatingUnit:
+    torch.manual_seed(0)
     shape = Shape(d_model, 1, max_len, causal=causal, positions="none")
     return SpatialGatingUnit(shape, SguOptions(**options)).double()
 
@@ -138,8 +136,9 @@ def test_at_closed_weights_only_the_spatial_weights_and_bias_learn_to_mix(spatia
 def test_fresh_gate_is_open(spatial: dict[str, Any], max_len: int) -> None:
     block = unit(causal=False, max_len=max_len, **spatial)
     gate = block.spatial(block.expand(drawn(B, max_len, D))[1], causal=False)
-    # Sums of N entries of order 1 with weights of at most 1e-3 / N; the specification found a deviation of 7e-5 at N = 64.
-    assert (gate - 1).abs().max() < 1e-3
+    # 1e-2 is the specification's bound. A mean of N weights below 1e-3 times entries of order 1 is far within it; the
+    # usual start of a linear layer would give 0.6.
+    assert 0 < (gate - 1).abs().max() < 1e-3
 
 
 def test_fresh_gate_with_tiny_attention_is_near_open() -> None:
@@ -331,11 +330,11 @@ def test_long_inputs_take_the_fft_and_give_what_the_matrix_gives(tokens: int, ca
     auto = unit(causal=causal, max_len=tokens, d_model=2, spatial="toeplitz", ratio=3)  # G = 3, which leaves one over
     set_to(auto.weight, drawn(len(auto.weight)))
     gated = drawn(1, tokens, 3)
-    assert auto.options.fft_length(tokens - FFT_FROM) is None
+    assert auto.options.fft_length(FFT_FROM - 1) is None
     assert auto.options.fft_length(tokens) is not None
-    assert_close(
-        auto.spatial(gated, causal), copy_of(auto, apply="explicit").spatial(gated, causal), rtol=0, atol=1e-10
-    )
+    explicit = copy_of(auto, apply="explicit")
+    # sums of about 1000 products of order 1, so of order 100 at most: 1e-12 of them
+    assert_close(auto.spatial(gated, causal), explicit.spatial(gated, causal), rtol=0, atol=1e-10)
 
 
 @given(tokens=st.integers(1, 8192))
@@ -521,7 +520,8 @@ def test_free_weights_learn_rows_of_aligned_windows_and_not_of_shifted_ones() ->
     assert aligned[0] < 0.05
     assert min(aligned[1:]) > 0.5  # ln 2 = 0.69 is a guess; a row learned too well costs more
     shifted = nats_of_the_answer_by_shift(shifted=True)
-    # One row in 8 is sure to be 1, so not to know which costs -ln(1/2 + 1/16) = 0.58 nats; earlier tokens tell a little.
+    # One row in 8 is sure to be 1, so who does not know which pays -ln(1/2 + 1/16) = 0.58 nats, a little less where
+    # zeros before have ruled rows out.
     assert min(shifted) > 0.45
     assert max(shifted) - min(shifted) < 0.12
 
@@ -630,7 +630,7 @@ def test_attention_keeps_to_the_span_in_both_paths() -> None:
 def test_parameters_are_the_specifications_formula(length: int, attention_width: int, gate: str, spatial: str) -> None:
     d, e = 512, 3072
     shape = Shape(d, 8, length, causal=False)
-    options = SguOptions(ratio=6, gate=gate, spatial=spatial, attention_width=attention_width)  # type: ignore[arg-type]
+    options = SguOptions(ratio=6, gate=gate, spatial=spatial, attention_width=attention_width)
     g = e // 2 if gate == "split" else e
     norm = 2 * g  # the 2 d of the norm before the block are the slot's
     weights = (length**2 if spatial == "free" else 2 * length - 1) + length
@@ -683,12 +683,9 @@ def test_catalogue_knows_the_units_cache() -> None:
     assert told(Shape(512, 8, 512), SguOptions(ratio=6, attention_width=64), 100, 2) == 4 * 2 * 100 * (1536 + 2 * 64)
 
 
-@settings(max_examples=10)
-@given(tokens=st.integers(1, T))
-@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
-def test_dropout_drops_gated_products(options: SguOptions, tokens: int) -> None:
+@over_all
+def test_dropout_drops_gated_products(options: SguOptions) -> None:
     """With a rate near 1 almost all of them: what is left is the bias of the output."""
-    shape = Shape(D, H, T, dropout=1 - 1e-12)
-    block = like_trained(SpatialGatingUnit(shape, options).double()).train()
-    out = block(inputs(tokens), context(tokens))
+    block = like_trained(SpatialGatingUnit(Shape(D, H, T, dropout=1 - 1e-12), options).double()).train()
+    out = block(inputs(), context())
     assert_close(out, block.proj_out.bias.expand_as(out))
