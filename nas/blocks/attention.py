@@ -268,7 +268,7 @@ class Attention(Block):
             bias = tensors["bias"][:, distance][None, :, None]  # (1, H, 1, seen)
         elif "position_keys" in tensors:
             bias = self.position_scores(q, tensors["position_keys"][:, distance], context)
-        allowed = None if context.span is None or context.span >= seen else distance < context.span
+        allowed = None if context.span is None or context.span >= seen else (distance < context.span)[None]
         return self.merge(self.attend(q, k, v, allowed, bias, context))
 
 
