@@ -30,6 +30,7 @@ from nas.data.corpora import fingerprint
 from nas.derive import derive
 from nas.errors import DataError, Infeasible, InvalidInput, SearchFailed
 from nas.export.check import unpacked
+from nas.one_search import SearchResult
 from nas.options import IdentityOptions, Shape
 from nas.retrain import build
 from nas.search import Search, search
@@ -282,6 +283,14 @@ def table_for(body: dict[str, Any]) -> LatencyTable:
     return tiny.table(SearchRequest.model_validate(body).space, shift=1.0)
 
 
+def search_for_shift(found: type[Block], **overrides: Any) -> SearchResult:
+    """Search with this class for "shift", by a table that is made up: measuring would take most of the time."""
+    catalog.register(own_block.describe("shift", found))
+    body = small(**overrides)
+    body["space"]["candidates"].append("shift")
+    return search(body, blocks={"shift": found}, text=tiny.text(), table=table_for(body))
+
+
 def test_a_search_takes_a_class_and_tells_what_it_found() -> None:
     told = []
     threads = torch.get_num_threads()
@@ -322,8 +331,8 @@ def test_a_search_gives_the_records_of_the_trial_itself() -> None:
 
 
 def test_a_class_of_the_same_name_replaces_the_one_before() -> None:
-    search(small(), blocks={"shift": Shift}, text=tiny.text())
-    result = search(small(), blocks={"shift": Echo}, text=tiny.text())
+    search_for_shift(Shift)
+    result = search_for_shift(Echo)
     assert result.request.space.candidate("shift").options == {}
     assert block_class("shift") is Echo
 
@@ -368,7 +377,7 @@ def test_what_a_search_in_python_cannot_use_is_one_line() -> None:
 
 def test_a_search_in_which_nothing_moved_says_so() -> None:
     with pytest.raises(SearchFailed, match=r"^no slot's alpha moved beyond chance"):
-        search(small(method={"n_steps": 2, "warmup_share": 0.9}), blocks={"shift": Shift}, text=tiny.text())
+        search_for_shift(Shift, method={"n_steps": 2, "warmup_share": 0.9})
 
 
 def test_a_seed_in_which_nothing_moved_has_no_architecture(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -380,7 +389,7 @@ def test_a_seed_in_which_nothing_moved_has_no_architecture(monkeypatch: pytest.M
         return derive(*arguments, **{**named, "budget_ms": None})
 
     monkeypatch.setattr("nas.one_search.derive", derive_or_fail)
-    result = search(small(trials={"n_seeds": 2}), blocks={"shift": Shift}, text=tiny.text())
+    result = search_for_shift(Shift, trials={"n_seeds": 2})
     assert [(each.architecture is None, each.reason) for each in result.seeds] == [
         (True, "nothing moved"), (False, None),
     ]  # fmt: skip
