@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict
-from typing import Any
+from typing import Any, get_args
 
 from fastapi import APIRouter, Request, Response
 from pydantic import TypeAdapter
@@ -13,7 +13,7 @@ from api import schemas
 from api.deps import AppSettings, tagged
 from api.settings import Settings
 from nas import catalog
-from nas.config import SearchRequest, SearchSpace
+from nas.config import SearchRequest, SearchSpace, Task
 from nas.presets import DESCRIPTIONS, PRESETS
 from nas.text import MIN_BYTES
 
@@ -46,7 +46,7 @@ def whole(settings: Settings) -> schemas.Catalog:
     return schemas.Catalog(
         blocks=blocks,
         families=list(catalog.families()),
-        objectives=["causal_lm"],
+        objectives=list(get_args(Task.model_fields["objective"].annotation)),
         presets={name: preset.model_dump(mode="json") for name, preset in presets.items()},
         preset_descriptions=DESCRIPTIONS,
         request_schema=SearchRequest.model_json_schema(),

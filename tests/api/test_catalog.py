@@ -26,6 +26,7 @@ def test_the_catalogue_lists_every_block_with_letter_colour_and_options(service:
     assert blocks["mgk"]["options"]["properties"]["n_keys"]["default"] == 2
     assert found["request_schema"] == SearchRequest.model_json_schema()
     assert found["families"] == list(catalog.FAMILIES)
+    assert found["objectives"] == ["causal_lm", "masked_lm"]
     assert blocks["ffn"]["cache_known"]
     assert blocks["sgu"]["reach"]["longest"] == SearchSpace().max_len
     assert blocks["ffn"]["reach"] == {"longest": None, "why": "it reads each token alone, so any length will do"}
