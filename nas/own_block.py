@@ -24,8 +24,9 @@ from nas.errors import InvalidInput
 from nas.options import Shape
 from nas.specs.base import BlockSpec, Reach, at_most_max_len
 
-# Of further families, in this order: Tol's "bright" colours that the built-in families left, then of his "muted" ones.
-COLOURS = ("#66CCEE", "#EE6677", "#332288", "#44AA99", "#882255", "#999933", "#88CCEE", "#CC6677")
+# Of further families, in this order: Tol's "bright" colours that the built-in families left, then "muted" and "vibrant"
+# ones of his that resemble none of those.
+COLOURS = ("#66CCEE", "#EE6677", "#332288", "#44AA99", "#882255", "#999933", "#EE7733")
 
 _CHECKED_TOKENS = 64  # enough to see whether a token sees later ones
 
