@@ -277,7 +277,7 @@ def test_network_without_memory_keeps_none() -> None:
 @over_norm_positions
 def test_segments_behind_memory_give_what_the_whole_text_gives(norm_position: str) -> None:
     """All tokens so far fit in memory, so nothing is forgotten: stacks of any depth must agree."""
-    names = ("attention", "ffn", "mean", "identity", "attention")
+    names = ("attention", "ffn", "mean", "mgk", "identity", "attention")
     net = trained(network(names, replace(SHAPE, memory_length=12), norm_position=norm_position))
     whole, _ = net.body(tokens())
     memory = None
