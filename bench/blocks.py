@@ -6,7 +6,7 @@ two times from the same round, with its quartiles. The clock is this thread's pr
 take away in between does not count. Before any timing a block must agree with what it is measured against, weights
 copied, to 1e-4.
 
-    python bench/blocks.py [--quick]
+    python bench/blocks.py [--quick] [--rounds 9] [--tables causal linear]
 
 B batch, T tokens, D model width, H heads, W head width, M keys per position.
 """
@@ -50,7 +50,7 @@ class Size:
     toeplitz_lengths: tuple[int, ...] = (512, 1024, 2048)
     linear_lengths: tuple[int, ...] = (512, 1024, 2048, 4096)
     incremental: int = 1024
-    rounds: int = 15
+    rounds: int = 9
     untimed: int = 2
 
     def shape(self, max_len: int, *, causal: bool = True, positions: str = "none") -> Shape:
@@ -179,7 +179,8 @@ class Ratio:
         verdict = "" if self.goal is None else f"goal {self.goal:g}: {'met' if self.met else 'NOT MET'}"
         times = f"{self.ms[0]:9.2f} {self.ms[1]:9.2f} ms"
         quartiles = f"({self.low:.3f} to {self.high:.3f})"
-        print(f"  {self.first:<34} / {self.second:<30} {times}  {self.median:6.3f} {quartiles}  {verdict}")
+        line = f"  {self.first:<34} / {self.second:<30} {times}  {self.median:6.3f} {quartiles}  {verdict}"
+        print(line.rstrip(), flush=True)
 
 
 def in_turn(calls: Mapping[str, Callable[[], object]], size: Size) -> dict[str, NDArray[np.float64]]:
@@ -367,30 +368,30 @@ def last_steps(
     return call
 
 
+TABLES: dict[str, tuple[str, Callable[[Size], list[Ratio]]]] = {
+    "causal": ("forward and backward, causal", partial(blocks_table, causal=True)),
+    "both_sides": ("forward and backward, both sides", partial(blocks_table, causal=False)),
+    "toeplitz": ("SGU: Toeplitz weights against N x N, as many tokens at each length", toeplitz_table),
+    "linear": ("linear forms, as many tokens at each length", linear_table),
+    "incremental": ("the last token by the incremental path against all by a full forward, batch 1", incremental_table),
+}
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that it runs; its ratios mean nothing")
-    size = QUICK if parser.parse_args(arguments).quick else Size()
+    parser.add_argument("--rounds", type=int, help="timed rounds of each table")
+    parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
+    chosen = parser.parse_args(arguments)
+    size = QUICK if chosen.quick else Size()
+    size = replace(size, rounds=chosen.rounds or size.rounds)
     torch.set_num_threads(1)
     print(f"B {size.batch}, T {size.tokens}, D {size.d_model}, {size.n_heads} heads, 1 thread, {size.rounds} rounds")
     tables: dict[str, list[Ratio]] = {}
-    for name, title, table in (
-        ("causal", "forward and backward, causal", partial(blocks_table, size, True)),
-        ("both_sides", "forward and backward, both sides", partial(blocks_table, size, False)),
-        (
-            "toeplitz",
-            "SGU: Toeplitz weights against N x N, as many tokens at each length",
-            partial(toeplitz_table, size),
-        ),
-        ("linear", "linear forms, as many tokens at each length", partial(linear_table, size)),
-        (
-            "incremental",
-            f"the last of {size.incremental} tokens, no gradients, batch 1",
-            partial(incremental_table, size),
-        ),
-    ):
-        print(f"\n{title}")
-        tables[name] = table()
+    for name in chosen.tables:
+        title, table = TABLES[name]
+        print(f"\n{title}", flush=True)
+        tables[name] = table(size)
     goals = [each for rows in tables.values() for each in rows if each.met is not None]
     missed = [f"{each.first} / {each.second} is {each.median:.2f}" for each in goals if not each.met]
     print(f"\n{len(goals) - len(missed)} of {len(goals)} goals met; missed: {', '.join(missed) or 'none'}")

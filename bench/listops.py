@@ -51,26 +51,38 @@ class Rules:
     shorter_than: int = 60
 
 
-def evaluate(tokens: Sequence[int]) -> int:
-    """The value of a whole expression, 0 to 9.
+def values(tokens: Sequence[int]) -> dict[int, int]:
+    """What each part of a whole expression comes to, 0 to 9, by the place of its operator, or of the digit it is.
 
     Raises:
         ValueError: brackets do not match, or an operator has no arguments.
     """
-    outer: list[list[int]] = [[]]
-    for token in tokens:
+    outer: list[tuple[int, list[int]]] = [(-1, [])]
+    found = {}
+    for place, token in enumerate(tokens):
         if token in OPERATORS:
-            outer.append([token])
-        elif token != CLOSE:
-            outer[-1].append(token - DIGITS[0])
-        elif len(outer) < 2 or len(outer[-1]) < 2:
-            raise ValueError(f"a closing bracket ends nothing in {list(tokens)}; operators need arguments")
-        else:
-            operator, *values = outer.pop()
-            outer[-1].append(_APPLY[operator](values))
-    if len(outer) != 1 or len(outer[0]) != 1:
+            outer.append((place, []))
+            continue
+        start, value = place, token - DIGITS[0]
+        if token == CLOSE:
+            start, arguments = outer.pop()
+            if not arguments or not outer:
+                raise ValueError(f"a closing bracket ends nothing in {list(tokens)}; operators need arguments")
+            value = _APPLY[tokens[start]](arguments)
+        found[start] = value
+        outer[-1][1].append(value)
+    if len(outer) != 1 or len(outer[0][1]) != 1:
         raise ValueError(f"{list(tokens)} is not one whole expression; it must be a digit or one bracket")
-    return outer[0][0]
+    return found
+
+
+def evaluate(tokens: Sequence[int]) -> int:
+    """The value of a whole expression, 0 to 9.
+
+    Raises:
+        ValueError: as `values`.
+    """
+    return values(tokens)[0]
 
 
 def draw(rng: random.Random, rules: Rules, depth: int = 1) -> list[int]:
