@@ -1,0 +1,98 @@
+/** What the form draws of the catalogue: a field of the right kind for every option and every part of the backbone. */
+
+import { renderToStaticMarkup } from "react-dom/server";
+import { describe, expect, it } from "vitest";
+
+import type { Catalog } from "../api/types";
+import catalog from "./catalog.json";
+import { FormProvider } from "./context";
+import type { Json } from "./json";
+import { set } from "./pointer";
+import { RequestForm } from "./RequestForm";
+import { defaultOptions, nullable, resolved, rulesOf, type Schema, withDefaults } from "./schema";
+
+const rules = rulesOf(catalog as never);
+
+function drawn(value: Json, findings: [pointer: string, detail: string][] = []): string {
+  const form = {
+    catalog: catalog as unknown as Catalog,
+    schema: rules.schema,
+    value,
+    findings: new Map(findings.map(([pointer, detail]) => [pointer, [detail]])),
+    change: () => undefined,
+  };
+  return renderToStaticMarkup(
+    <FormProvider value={form}>
+      <RequestForm datasets={[]} />
+    </FormProvider>,
+  );
+}
+
+/** One element of the form with what stands in it. */
+function field(markup: string, pointer: string): string {
+  const id = `id="field${pointer}"`;
+  const found = new RegExp(`<(select|input)[^>]*${id}[^>]*>(?:.*?</select>)?`).exec(markup.replaceAll("\n", " "));
+  expect(found, pointer).not.toBeNull();
+  return found![1] === "select" ? found![0] : found![0].slice(0, found![0].indexOf(">") + 1);
+}
+
+function isOfItsKind(markup: string, pointer: string, root: Schema, schema: Schema) {
+  const here = resolved(root, schema);
+  const found = field(markup, pointer);
+  if (here.enum) {
+    const offered = [...(nullable(schema) ? [""] : []), ...here.enum.map(String)];
+    for (const value of offered) expect(found).toContain(`<option value="${value}"`);
+    expect(found.match(/<option/g)).toHaveLength(offered.length);
+  } else if (here.type === "boolean") expect(found).toContain('type="checkbox"');
+  else if (here.type === "integer" && nullable(schema)) expect(found).toMatch(/placeholder="(auto|all)"/);
+  else expect(found).toMatch(/^<input/);
+}
+
+describe("the form", () => {
+  const candidates = rules.blocks.map((block) => ({
+    label: block.name,
+    block: block.name,
+    options: defaultOptions(block),
+  }));
+  const markup = drawn(withDefaults(rules, { space: { candidates } }));
+
+  it.each(rules.blocks.map((block, at) => [block.name, block, at] as const))(
+    "has a field for each option of %s",
+    (_, block, at) => {
+      for (const [name, schema] of Object.entries(block.options.properties ?? {})) {
+        isOfItsKind(markup, `/space/candidates/${at}/options/${name}`, block.options, schema);
+      }
+    },
+  );
+
+  it("has a field for each part of the space and of the backbone", () => {
+    const space = resolved(rules.schema, rules.schema.properties!["space"]!);
+    const backbone = resolved(rules.schema, space.properties!["backbone"]!);
+    for (const [name, schema] of Object.entries(space.properties!)) {
+      if (name !== "backbone" && name !== "candidates") isOfItsKind(markup, `/space/${name}`, rules.schema, schema);
+    }
+    for (const [name, schema] of Object.entries(backbone.properties!)) {
+      isOfItsKind(markup, `/space/backbone/${name}`, rules.schema, schema);
+    }
+  });
+
+  it("shows what a preset gives", () => {
+    const xl = drawn(catalog.presets["transformer-xl-base"] as unknown as Json);
+    expect(field(xl, "/space/backbone/cutoffs")).toContain('value="19997, 39997, 199997"');
+    expect(field(xl, "/space/same_length")).toContain("checked");
+    expect(field(xl, "/space/clamp_len")).toContain('value="400"');
+    expect(field(xl, "/task/serve/0/memory_length")).toContain('value="640"');
+    expect(field(xl, "/space/positions")).toContain('<option value="transformer_xl" selected="">');
+    expect(xl).toContain("Transformer-XL, LayerNorm, post-norm, memory of 192");
+  });
+
+  it("is folded unless something is wrong, which stands at its field", () => {
+    expect(markup).not.toContain("open=");
+    const pointer = "/space/candidates/1/options/ratio";
+    const value = set(withDefaults(rules, { space: { candidates } }), pointer, 65);
+    const wrong = drawn(value, [[pointer, "must be at most 64, not 65"]]);
+    expect(wrong.match(/<details[^>]*open=/g)).toHaveLength(1);
+    expect(wrong).toContain(`<p class="field-wrong" id="field${pointer}-note">must be at most 64, not 65</p>`);
+    expect(field(wrong, pointer)).toContain('aria-invalid="true"');
+  });
+});
