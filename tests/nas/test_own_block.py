@@ -468,4 +468,7 @@ def test_the_installed_example_is_searched_with_and_exported(tmp_path: Path) -> 
         assert (site / "blockwright_conv" / "conv.py").read_text().split("class DepthwiseConvolution")[1] in model
         assert "import blockwright_conv" not in model
         assert "from blockwright_conv" not in model
+        told = json.loads((export.folder / "architecture.json").read_text())["candidates"]
+        reach = {"longest": None, "why": "each output sees 6 tokens wherever they stand, so any length will do"}
+        assert [each["reach"] for each in told if each["label"] == "wide"] == [reach]
         assert export.sample("one", 20).startswith("one")
