@@ -121,7 +121,23 @@ class SearchSpace(_Config):
         for label in labels:
             if labels.count(label) > 1:
                 raise ValueError(f"label {label!r} stands for two candidates; labels must differ")
+        where = self.backbone.position_embedding
+        if self.memory_length and where != "none":
+            raise ValueError(
+                f"memory_length is {self.memory_length} with backbone.position_embedding {where!r}, which counts anew "
+                "in each segment; it must be 'none' with memory"
+            )
         return self
+
+    def bounded_by(self, tokens: int) -> str | None:
+        """What keeps inputs of this many tokens out, as the end of a sentence; None: nothing does."""
+        if tokens > self.max_len and self.backbone.position_embedding == "learned":
+            return "backbone.position_embedding is 'learned', which has no positions there"
+        for candidate in self.candidates:
+            reach = catalog.block(candidate.block).reach(self.shape(), candidate.built_options())
+            if reach.longest is not None and tokens > reach.longest:
+                return f"candidate {candidate.label!r} cannot run there: {reach.why}"
+        return None
 
     @property
     def labels(self) -> list[str]:
@@ -310,8 +326,11 @@ class SearchRequest(_Config):
         if self.task.train_length > self.space.max_len:
             raise ValueError(f"train_length {self.task.train_length} is longer than max_len {self.space.max_len}")
         for serve in self.task.serve:
-            if serve.query_length > self.space.max_len:
-                raise ValueError(f"query_length {serve.query_length} is longer than max_len {self.space.max_len}")
+            bounded = self.space.bounded_by(serve.query_length)
+            if bounded is not None:
+                raise ValueError(
+                    f"query_length {serve.query_length} is longer than max_len {self.space.max_len}, and {bounded}"
+                )
             # It may be more than the space's: Transformer-XL learns with 192 tokens of memory, and is served with 640.
             if serve.memory_length and not self.space.memory_length:
                 raise ValueError(

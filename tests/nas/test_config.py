@@ -74,7 +74,11 @@ def refusals(request: dict[str, Any] | str) -> list[tuple[str, str]]:
         ),
         ("task.dataset", "../secret", "task.dataset", "String should match pattern '^[a-z0-9][a-z0-9_.-]{0,63}$'"),
         ("task.train_length", 256, "", "Value error, train_length 256 is longer than max_len 128"),
-        ("task.serve", [{"query_length": 512}], "", "Value error, query_length 512 is longer than max_len 128"),
+        (
+            "task.serve", [{"query_length": 512}], "",
+            "Value error, query_length 512 is longer than max_len 128, and candidate 'sgu' cannot run there: its spatial "
+            "weights are one for each pair of positions, so it cannot run beyond max_len, 128 tokens",
+        ),
         (
             "task.serve", [{"memory_length": 64}], "",
             "Value error, memory_length of a serve mode is 64 but the space's is 0; slots keep no memory",

@@ -66,6 +66,11 @@ def test_one_search_holds_several_candidates_of_a_block() -> None:
             {"same_length": True},
             "same_length is true but memory_length is 0; without memory the first query has one key",
         ),
+        (
+            {"memory_length": 64, "backbone": {"position_embedding": "sinusoidal"}},
+            "memory_length is 64 with backbone.position_embedding 'sinusoidal', which counts anew in each segment; it "
+            "must be 'none' with memory",
+        ),
         ({"d_model": 64, "n_heads": 5}, "d_model 64 is not divisible by n_heads 5"),
     ],
     ids=str,
@@ -102,3 +107,25 @@ def test_backbone_is_closed_and_checked() -> None:
         SearchSpace.model_validate({"backbone": {"hed": 1}})
     with pytest.raises(ValidationError, match=r"cutoffs is \[20, 10\]; it must be positive and rise"):
         SearchSpace.model_validate({"backbone": {"cutoffs": [20, 10]}})
+
+
+TOEPLITZ = candidate("toeplitz", "sgu", spatial="toeplitz", bias="scalar")
+
+
+@pytest.mark.parametrize(
+    ("space", "tokens", "reason"),
+    [
+        ({}, 128, None),
+        ({"candidates": ["attention", "ffn", TOEPLITZ]}, 4096, None),
+        ({}, 129, "candidate 'sgu' cannot run there: "),
+        (
+            {"candidates": ["attention"], "backbone": {"position_embedding": "learned"}},
+            129,
+            "backbone.position_embedding is 'learned', which has no positions there",
+        ),
+    ],
+    ids=str,
+)
+def test_space_tells_what_keeps_longer_inputs_out(space: dict[str, Any], tokens: int, reason: str | None) -> None:
+    found = SearchSpace.model_validate(space).bounded_by(tokens)
+    assert (found is None) if reason is None else (found is not None and found.startswith(reason))
