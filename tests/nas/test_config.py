@@ -75,11 +75,6 @@ def refusals(request: dict[str, Any] | str) -> list[tuple[str, str]]:
         ("task.dataset", "../secret", "task.dataset", "String should match pattern '^[a-z0-9][a-z0-9_.-]{0,63}$'"),
         ("task.train_length", 256, "", "Value error, train_length 256 is longer than max_len 128"),
         (
-            "task.serve", [{"query_length": 512}], "",
-            "Value error, query_length 512 is longer than max_len 128, and candidate 'sgu' cannot run there: its spatial "
-            "weights are one for each pair of positions, so it cannot run beyond max_len, 128 tokens",
-        ),
-        (
             "task.serve", [{"memory_length": 64}], "",
             "Value error, memory_length of a serve mode is 64 but the space's is 0; slots keep no memory",
         ),
@@ -338,3 +333,15 @@ def test_every_field_of_a_request_says_what_it_means_or_is_a_part() -> None:
         if not field.description and name != "alpha_estimator"
     ]
     assert silent == []
+
+
+def test_serve_mode_beyond_max_len_needs_candidates_that_can_run_there() -> None:
+    wide = {"task": {"serve": [{"query_length": 512}]}}
+    assert SearchRequest.model_validate({**wide, "space": {"candidates": ["attention", "ffn"]}})
+    assert refusals({**wide, "space": {}}) == [
+        (
+            "",
+            "Value error, query_length 512 is longer than max_len 128, and candidate 'sgu' cannot run there: its spatial "
+            "weights are one for each pair of positions, so it cannot run beyond max_len, 128 tokens",
+        )
+    ]
