@@ -36,8 +36,8 @@ class Attention(Block):
       context brings them. r has no bias: q_i . bias is the same for all keys, so the softmax would cancel it.
 
     Kind "linear" sums over keys by features (nas.blocks.linear). With rotary positions q and k are turned before their
-    features are taken, so that weights stay positive (ours). It has no probabilities to drop, and neither a window nor
-    `context.span` bounds its sums.
+    features are taken, so that weights stay positive (ours); the price is that they depend on the positions themselves,
+    not on distances alone. It has no probabilities to drop, and neither a window nor `context.span` bounds its sums.
     """
 
     Options = AttentionOptions

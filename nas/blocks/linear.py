@@ -53,7 +53,7 @@ def linear_attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool, chunk: in
         own = k.mT @ v  # (B, K, N, W, V + 1)
         first = torch.zeros_like(own[:, :, 0]) if memory is None else memory
         before = torch.cat([first[:, :, None], own[:, :, :-1]], dim=2)
-        # A running sum in bfloat16 would stop growing after some hundreds of chunks.
+        # In bfloat16 a running sum would stop growing after some hundreds of chunks, unless a device adds in float32.
         before = before.cumsum(dim=2, dtype=torch.promote_types(before.dtype, torch.float32)).to(before.dtype)
         sums = sums + rows @ before
     mixed = torch.unflatten(divide(sums), 3, (groups, size)).transpose(2, 3)

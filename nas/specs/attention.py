@@ -87,8 +87,10 @@ def cache_bytes(shape: Shape, options: AttentionOptions, tokens: int, batch: int
 
 
 def reach(shape: Shape, options: AttentionOptions) -> Reach:
+    if options.kind == "linear" and options.where(shape) == "rotary":
+        return Reach(None, "any length runs, but its features depend on positions, and later ones are new to it")
     if options.kind == "linear":
-        return Reach(None, "it sums over any number of keys, but the more there are, the less each one weighs")
+        return Reach(None, "it sums over any number of keys; the more there are, the less each one weighs")
     if options.window is not None:
         return Reach(None, f"it looks no farther than its window, {options.window} keys, so any length will do")
     return Reach(
