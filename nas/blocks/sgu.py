@@ -68,9 +68,9 @@ class SpatialGatingUnit(Block):
 
     W is "free", (S, N, N), of which a shorter input uses the leading part, or "toeplitz": a vector w for each head, in
     which w[k + N - 1] weighs the token k = i - j before the target i. A causal block holds no weights of later tokens:
-    w has N entries, and w[k] is the weight of k tokens before. Tokens N or more apart do not mix. As w and b are stored
-    flat, over the heads too, they are vectors to the optimiser, and weight decay leaves them alone: it would close the
-    gate, and make of the unit an identity.
+    w has N entries, and w[k] is the weight of k tokens before. Tokens N or more apart do not mix. w and b are
+    stored flat, over the heads too, so they are vectors to the optimiser, which decays matrices alone: decay of b would
+    close the gate.
 
     It reads no memory: W has no rows for earlier segments.
     """
