@@ -150,7 +150,7 @@ class MixtureOfGaussianKeys(Block):
             keys: (B, H, M, S, W).
 
         Returns:
-            (B, H, T, W + 1 or W + 2) and (B, H, M, S, W + 1 or W + 2).
+            (B, H, T, C) and (B, H, S, M, C), C = W + 1 or W + 2: all slots up to a position are one piece of memory.
         """
         precision = self.precision(q)[:, :, None]  # (H, M or 1, 1)
         first = precision[:, :1]
@@ -163,7 +163,7 @@ class MixtureOfGaussianKeys(Block):
         else:
             bias = bias[..., None]
         queries.append(q.new_ones(*q.shape[:-1], 1))
-        return torch.cat(queries, dim=-1), torch.cat([keys, bias], dim=-1)
+        return torch.cat(queries, dim=-1), torch.cat([keys.transpose(2, 3), bias.transpose(2, 3)], dim=-1)
 
     def shifted(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor, Tensor]]:
         """What the scores of shifted keys are made of, with one product of queries and keys for any M.
@@ -203,7 +203,7 @@ class MixtureOfGaussianKeys(Block):
         tensors = {"v": like.new_zeros(batch, self.n_heads, capacity, width)}
         if options.keys == "free":
             extra = 2 if options.variance == "learned" and self.n_keys > 1 else 1
-            tensors["slots"] = like.new_zeros(batch, self.n_heads, self.n_keys, capacity, width + extra)
+            tensors["slots"] = like.new_zeros(batch, self.n_heads, capacity, self.n_keys, width + extra)
         else:
             tensors["k"] = like.new_zeros(batch, self.n_heads, capacity, width)
             tensors["terms"] = like.new_zeros(batch, self.n_heads, self.n_keys, capacity)
@@ -220,8 +220,10 @@ class MixtureOfGaussianKeys(Block):
         tensors["v"][:, :, at] = v[:, :, 0]
         if self.options.keys == "free":
             q, slots = self.slots(q, keys)
-            tensors["slots"][:, :, :, at] = slots[:, :, :, 0]
-            scores = (q[:, :, None] @ tensors["slots"][:, :, :, seen].mT)[..., 0, :]  # (B, H, M, seen)
+            tensors["slots"][:, :, at] = slots[:, :, 0]
+            scores = torch.unflatten(q @ tensors["slots"][:, :, seen].flatten(2, 3).mT, 3, (-1, self.n_keys)).mT[
+                :, :, 0
+            ]
         else:
             q, k, (base, rows, columns) = self.shifted(q, keys[:, :, 0])
             tensors["k"][:, :, at] = k[:, :, 0]
@@ -229,7 +231,7 @@ class MixtureOfGaussianKeys(Block):
             base, columns = torch.split(tensors["terms"][..., seen], [1, self.n_keys - 1], dim=2)
             scores = q @ tensors["k"][:, :, seen].mT + base
             scores = torch.cat([scores, scores + (rows + columns)], dim=2)
-        hard = self.options.assignment == "hard"
+        hard = self.options.assignment == "hard"  # scores are (B, H, M, seen)
         scores = scores.amax(dim=2) if hard else scores.logsumexp(dim=2)
         return self.merge(scores.softmax(dim=-1)[:, :, None] @ tensors["v"][:, :, seen])
 
@@ -243,7 +245,7 @@ def mix_slots(
 
     Args:
         q: (B, H, T, C), C > W, as `MixtureOfGaussianKeys.slots` makes them.
-        slots: (B, H, M, S, C).
+        slots: (B, H, S, M, C).
         v: (B, H, S, W).
         allowed: bool, broadcast to (B, H, T, S); None: all.
         blocks: of queries.
@@ -252,17 +254,20 @@ def mix_slots(
     Returns:
         (B, H, T, W); zeros for a query that may see nothing.
     """
-    width, n_keys = v.shape[-1], slots.shape[2]
-    channels = q.shape[-1]
+    width, n_keys, channels = v.shape[-1], slots.shape[3], q.shape[-1]
     if q.device.type != "cpu":  # fused kernels of accelerators want multiples of 8; the CPU's would only lose time
         channels += -channels % 8
-    q, slots, v = (F.pad(each, (0, channels - each.shape[-1])) for each in (q, slots, v))
+        q, slots = F.pad(q, (0, channels - q.shape[-1])), F.pad(slots, (0, channels - slots.shape[-1]))
+    slots = slots.flatten(2, 3)
+    values = F.pad(v, (0, channels - width))[:, :, :, None].expand(-1, -1, -1, n_keys, -1).flatten(2, 3)
     mixed = []
-    for first, end, keys in blocks:
-        mask = None if allowed is None else torch.cat([allowed[..., first:end, :keys]] * n_keys, dim=-1)
-        values = torch.cat([v[:, :, :keys]] * n_keys, dim=2)
-        near = slots[:, :, :, :keys].flatten(2, 3)
-        mixed.append(F.scaled_dot_product_attention(q[:, :, first:end], near, values, mask, dropout, scale=1.0))
+    # Split, not sliced: the gradient of each slice would fill a tensor as large as q.
+    for part, (first, end, keys) in zip(
+        torch.split(q, [end - first for first, end, _ in blocks], 2), blocks, strict=True
+    ):
+        mask = None if allowed is None else allowed[..., first:end, :keys].repeat_interleave(n_keys, dim=-1)
+        near = slots[:, :, : keys * n_keys], values[:, :, : keys * n_keys]
+        mixed.append(F.scaled_dot_product_attention(part, *near, mask, dropout, scale=1.0))
     return torch.cat(mixed, dim=2)[..., :width]
 
 
