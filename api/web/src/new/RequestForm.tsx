@@ -147,17 +147,12 @@ function Backbone() {
           Backbone <span className="quieter">{summary}</span>
         </>
       }
-      parts={[...names.map((name) => `/space/${name}`), "/space/backbone", "/task/serve/0/memory_length"]}
+      parts={[...names.map((name) => `/space/${name}`), "/space/backbone"]}
     >
       <div className="fields fields-told">
         {names.map((name) => (
           <AnyField key={name} pointer={`/space/${name}`} label={titled(name)} />
         ))}
-        <NumberField
-          pointer="/task/serve/0/memory_length"
-          label="Memory when served"
-          hint="earlier tokens, where latency is measured"
-        />
         {parts.map((name) => (
           <AnyField key={name} pointer={`/space/backbone/${name}`} label={titled(name)} hint={wordsOf(around, name)} />
         ))}
@@ -199,6 +194,7 @@ function Budget() {
   const id = useId();
   const { value, change } = useForm();
   const latency = get(value, "/budget/latency") ?? null;
+  const memory = ["/space", "/task/serve/0"].some((part) => Number(get(value, `${part}/memory_length`)) > 0);
   const ms = latency !== null && (get(latency, "/ms") ?? null) !== null;
   const kind = latency === null ? "none" : ms ? "ms" : "ratio";
   const choose = (wanted: string) =>
@@ -226,7 +222,11 @@ function Budget() {
         />
       )}
       {kind === "ms" && <NumberField pointer="/budget/latency/ms" label="At most" unit="ms" />}
-      <NumberField pointer="/task/serve/0/batch" label="Measured at batch" hint="sequences at once" />
+      <NumberField pointer="/task/serve/0/batch" label="Served batch" hint="sequences at once, when measured" />
+      <NumberField pointer="/task/serve/0/query_length" label="Served length" hint="tokens of each" />
+      {memory && (
+        <NumberField pointer="/task/serve/0/memory_length" label="Served memory" hint="earlier tokens of each" />
+      )}
       <Findings pointer="/budget/latency" />
     </div>
   );

@@ -39,7 +39,9 @@ export function atPart(request: Json, { pointer, detail }: Finding): Finding {
   }
   const said = detail.replace(/^(unknown )?options? (of block '[^']*': )?/, "$1");
   const name = /^(?:unknown )?'?([a-z_]+(?:\.[a-z_]+)*)/.exec(said)?.[1]?.replaceAll(".", "/");
-  const places = [`${pointer}/options/${name}`, `${pointer}/${name}`];
+  const number = Number(/ (\d+)/.exec(said)?.[1]); // of the serve modes, the one that is refused
+  const serve = list(get(request, "/task/serve")).findIndex((each) => get(each, `/${name}`) === number);
+  const places = [`${pointer}/options/${name}`, `${pointer}/${name}`, `/task/serve/${serve}/${name}`];
   return { pointer: places.find((each) => get(request, each) !== undefined) ?? pointer, detail };
 }
 
@@ -133,10 +135,6 @@ function across(request: Json, found: Finding[]): void {
     say("/task/train_length", `${length} is longer than max_len ${longest}`);
   }
   list(get(request, "/task/serve")).forEach((_, at) => {
-    const asked = number(`/task/serve/${at}/query_length`);
-    if (asked !== undefined && longest !== undefined && asked > longest) {
-      say(`/task/serve/${at}/query_length`, `${asked} is longer than max_len ${longest}`);
-    }
     const memory = number(`/task/serve/${at}/memory_length`);
     if (memory && number("/space/memory_length") === 0) {
       say(`/task/serve/${at}/memory_length`, `${memory} tokens, but the slots keep no memory`);

@@ -117,6 +117,8 @@ describe("a refusal", () => {
     const heads = "candidate 'attention': n_kv_heads 3 does not divide n_heads 4";
     expect(atPart(request, { pointer: "/space", detail: heads }).pointer).toBe("/space/candidates/0/options/n_kv_heads");
     expect(atPart(request, { pointer: "/space", detail: "candidate 'x': ratio is 0" }).pointer).toBe("/space");
+    const long = "query_length 128 is longer than max_len 64, and candidate 'sgu' cannot run there: it has no weights";
+    expect(atPart(request, { pointer: "", detail: long }).pointer).toBe("/task/serve/0/query_length");
     const classes = "space.backbone.n_classes is 2 but task.objective is 'causal_lm'";
     expect(atPart(request, { pointer: "", detail: classes }).pointer).toBe("/space/backbone/n_classes");
   });
