@@ -7,7 +7,7 @@ need nothing but Python. D is the model width, H the number of heads, M the keys
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 FORMAT_VERSION = 2  # of config.json; grows when an older reader could no longer build the network
@@ -20,10 +20,21 @@ POSITIONS = ("none", "relative_bias", "rotary", "transformer_xl")
 FFT_FROM = 1024
 
 
-def _check_range(name: str, value: int | None, most: int, least: int = 1) -> None:
-    """A typing error of some zeros must be refused here, not run out of memory in a trial."""
-    if value is not None and not least <= value <= most:
-        raise ValueError(f"{name} is {value}; it must be between {least} and {most}")
+def ranged(default: int | None, least: int, most: int) -> Any:
+    """A field of whole numbers in a range, which `check_ranges` keeps and the JSON schema of options tells."""
+    return field(default=default, metadata={"minimum": least, "maximum": most})
+
+
+def check_ranges(config: Any) -> None:
+    """A typing error of some zeros must be refused here, not run out of memory in a trial.
+
+    Raises:
+        ValueError: a field is outside the `minimum` and `maximum` of its metadata; None is in no range and passes.
+    """
+    for each in fields(config):
+        value, bounds = getattr(config, each.name), each.metadata
+        if "minimum" in bounds and value is not None and not bounds["minimum"] <= value <= bounds["maximum"]:
+            raise ValueError(f"{each.name} is {value}; it must be between {bounds['minimum']} and {bounds['maximum']}")
 
 
 def _check_known(name: str, value: str, known: tuple[str, ...]) -> None:
@@ -64,8 +75,8 @@ class Shape:
     positions: str = "rotary"
     dropout: float = 0.0
     attention_dropout: float = 0.0
-    memory_length: int = 0
-    clamp_len: int | None = None
+    memory_length: int = ranged(0, 0, 65536)
+    clamp_len: int | None = ranged(None, 1, 65536)
     same_length: bool = False
 
     def __post_init__(self) -> None:
@@ -81,8 +92,7 @@ class Shape:
             raise ValueError(f"transformer_xl positions need an even d_model; it is {self.d_model}")
         for name in ("dropout", "attention_dropout"):
             _check_rate(name, getattr(self, name))
-        _check_range("memory_length", self.memory_length, 65536, least=0)
-        _check_range("clamp_len", self.clamp_len, 65536)
+        check_ranges(self)
         if self.memory_length and not self.causal:
             raise ValueError(f"memory_length is {self.memory_length} in an encoder; only a causal decoder has memory")
         if self.same_length and not self.memory_length:
@@ -106,20 +116,18 @@ class AttentionOptions:
         bias: whether the projections have biases.
     """
 
-    n_heads: int | None = None
-    n_kv_heads: int | None = None
+    n_heads: int | None = ranged(None, 1, 256)
+    n_kv_heads: int | None = ranged(None, 1, 256)
     kind: Literal["softmax", "linear"] = "softmax"
     positions: Literal["none", "relative_bias", "relative_bias_only", "rotary", "transformer_xl"] | None = None
-    window: int | None = None
+    window: int | None = ranged(None, 1, 65536)
     bias: bool = False
 
     def __post_init__(self) -> None:
-        _check_range("n_heads", self.n_heads, 256)
-        _check_range("n_kv_heads", self.n_kv_heads, 256)
+        check_ranges(self)
         _check_known("kind", self.kind, ("linear", "softmax"))
         if self.positions is not None:
             _check_known("positions", self.positions, tuple(sorted((*POSITIONS, "relative_bias_only"))))
-        _check_range("window", self.window, 65536)
         if self.kind == "linear" and self.window is not None:
             raise ValueError(f"window is {self.window} in linear attention, which sums over all keys; leave it out")
         if self.kind == "linear" and self.positions not in (None, "none", "rotary"):
@@ -182,12 +190,12 @@ class FfnOptions:
         bias: whether the projections have biases.
     """
 
-    ratio: int = 4
+    ratio: int = ranged(4, 1, 64)
     activation: Literal["gelu", "relu", "swiglu"] = "gelu"
     bias: bool = True
 
     def __post_init__(self) -> None:
-        _check_range("ratio", self.ratio, 64)
+        check_ranges(self)
         _check_known("activation", self.activation, ("gelu", "relu", "swiglu"))
 
     def hidden(self, shape: Shape) -> int:
@@ -215,22 +223,20 @@ class SguOptions:
         attention_width: width of the tiny attention that aMLP adds to the gate; 0: none.
     """
 
-    ratio: int = 4
+    ratio: int = ranged(4, 1, 64)
     gate: Literal["additive", "linear", "multiplicative", "split"] = "split"
     spatial: Literal["free", "toeplitz"] = "free"
     apply: Literal["auto", "explicit", "fft"] = "auto"
     bias: Literal["scalar", "vector"] = "vector"
-    n_heads: int = 1
-    attention_width: int = 0
+    n_heads: int = ranged(1, 1, 256)
+    attention_width: int = ranged(0, 0, 4096)
 
     def __post_init__(self) -> None:
-        _check_range("ratio", self.ratio, 64)
+        check_ranges(self)
         _check_known("gate", self.gate, ("additive", "linear", "multiplicative", "split"))
         _check_known("spatial", self.spatial, ("free", "toeplitz"))
         _check_known("apply", self.apply, ("auto", "explicit", "fft"))
         _check_known("bias", self.bias, ("scalar", "vector"))
-        _check_range("n_heads", self.n_heads, 256)
-        _check_range("attention_width", self.attention_width, 4096, least=0)
         if self.spatial == "free" and self.apply == "fft":
             raise ValueError("apply is 'fft' but spatial is 'free'; only toeplitz weights are a convolution")
 
@@ -272,8 +278,8 @@ class MgkOptions:
         positions: None takes the shape's where it is rotary or none, else rotary.
     """
 
-    n_heads: int | None = None
-    n_keys: int = 2
+    n_heads: int | None = ranged(None, 1, 256)
+    n_keys: int = ranged(2, 1, 64)
     keys: Literal["free", "shifted"] = "free"
     assignment: Literal["hard", "soft"] = "soft"
     variance: Literal["fixed", "learned"] = "fixed"
@@ -281,8 +287,7 @@ class MgkOptions:
     positions: Literal["none", "rotary"] | None = None
 
     def __post_init__(self) -> None:
-        _check_range("n_heads", self.n_heads, 256)
-        _check_range("n_keys", self.n_keys, 64)
+        check_ranges(self)
         _check_known("keys", self.keys, ("free", "shifted"))
         _check_known("assignment", self.assignment, ("hard", "soft"))
         _check_known("variance", self.variance, ("fixed", "learned"))
@@ -349,14 +354,14 @@ class BackboneConfig:
     """
 
     position_embedding: Literal["learned", "none", "sinusoidal"] = "none"
-    token_types: int = 0
+    token_types: int = ranged(0, 0, 64)
     embedding_norm: bool = False
     scaled_embedding: bool = False
     tied_head: bool = False
     head_transform: bool = False
     cutoffs: tuple[int, ...] = ()
-    div_value: int = 1
-    n_classes: int = 0
+    div_value: int = ranged(1, 1, 64)
+    n_classes: int = ranged(0, 0, 65536)
     pooling: Literal["first", "mean"] = "first"
 
     __pydantic_config__ = {"extra": "forbid"}
@@ -364,9 +369,7 @@ class BackboneConfig:
     def __post_init__(self) -> None:
         _check_known("position_embedding", self.position_embedding, ("learned", "none", "sinusoidal"))
         _check_known("pooling", self.pooling, ("first", "mean"))
-        _check_range("token_types", self.token_types, 64, least=0)
-        _check_range("div_value", self.div_value, 64)
-        _check_range("n_classes", self.n_classes, 65536, least=0)
+        check_ranges(self)
         if len(self.cutoffs) > 16:
             raise ValueError(f"cutoffs has {len(self.cutoffs)} entries; it may have 16")
         if list(self.cutoffs) != sorted(set(self.cutoffs)) or any(each < 1 for each in self.cutoffs):

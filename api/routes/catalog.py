@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any, get_args
 
 from fastapi import APIRouter, Request, Response
@@ -56,22 +55,11 @@ def whole(settings: Settings) -> schemas.Catalog:
 
 
 def options_schema(options: type[Any]) -> dict[str, Any]:
-    """JSON schema of a block's options, with `minimum` and `maximum` where the block states a range.
-
-    Options are plain dataclasses, whose types know no ranges: they tell one when they refuse a number.
-    """
+    """JSON schema of a block's options, with the `minimum` and `maximum` that its fields have as metadata."""
     schema = TypeAdapter(options).json_schema()
-    for name, declared in schema.get("properties", {}).items():
+    for field in fields(options):
+        declared = schema["properties"][field.name]
         for each in (declared, *declared.get("anyOf", ())):
-            if each.get("type") == "integer" and "minimum" not in each:
-                each |= _stated_range(options, name)
+            if each.get("type") == "integer":
+                each |= {name: field.metadata[name] for name in ("minimum", "maximum") if name in field.metadata}
     return schema
-
-
-def _stated_range(options: type[Any], name: str) -> dict[str, int]:
-    try:
-        options(**{name: -1})
-    except ValueError as error:
-        stated = re.search(rf"^{name} is -1; it must be between (\d+) and (\d+)$", str(error))
-        return {"minimum": int(stated[1]), "maximum": int(stated[2])} if stated else {}
-    return {}

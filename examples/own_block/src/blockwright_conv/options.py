@@ -1,8 +1,10 @@
-"""The options of the block. An exported model.py carries this file, so it needs nothing but Python."""
+"""The options of the block. An exported model.py carries this file, so it needs nothing but Python and nas.options."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from nas.options import check_ranges, ranged
 
 
 @dataclass(frozen=True)
@@ -13,8 +15,7 @@ class ConvolutionOptions:
         kernel: tokens that an output sees; in a causal block its own and those before it, else half on each side.
     """
 
-    kernel: int = 4
+    kernel: int = ranged(4, 1, 256)
 
     def __post_init__(self) -> None:
-        if not 1 <= self.kernel <= 256:
-            raise ValueError(f"kernel is {self.kernel}; it must be between 1 and 256")
+        check_ranges(self)
