@@ -210,7 +210,10 @@ class Attention(Block):
         return None
 
     def position_keys(self, distance: Tensor, context: Context) -> Tensor:
-        """Transformer-XL's r of each distance: (S,) integers -> (H, S, W)."""
+        """Transformer-XL's r of each distance: (S,) integers -> (H, S, W).
+
+        Released code has dropout on the sinusoids, one draw for all layers; here each layer draws its own.
+        """
         if context.clamp_len is not None:
             distance = distance.clamp(max=context.clamp_len)
         dtype = self.proj_position.weight.dtype

@@ -100,7 +100,7 @@ def reach(shape: Shape, options: AttentionOptions) -> Reach:
             "rotary": "any length runs, but turns by distances beyond those of training are new to it",
             "relative_bias": "any length runs; keys 128 or more tokens away share one bias, whatever the length",
             "relative_bias_only": "any length runs; keys 128 or more tokens away share one weight, whatever the length",
-            "transformer_xl": "any length runs; clamp_len keeps it from distances beyond those of training",
+            "transformer_xl": "any length runs; longer distances than in training are new to it without clamp_len",
         }[options.where(shape)],
     )
 
