@@ -21,9 +21,9 @@ from nas.errors import InvalidInput
 
 
 def entry_key(candidate: Candidate, space: SearchSpace, serve: ServeMode) -> str:
-    """What a measured entry belongs to: (block, options, Shape, serve mode), whatever the request's label."""
-    shape = space.shape()
-    parts = [candidate.block, candidate.options, vars(shape), serve.model_dump()]
+    """What a measured entry belongs to: (block, options, Shape, norm, serve mode), whatever the request's label."""
+    norm = [space.norm, space.norm_position]
+    parts = [candidate.block, candidate.options, vars(space.shape()), norm, serve.model_dump()]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 

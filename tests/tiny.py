@@ -56,8 +56,30 @@ def text(n_bytes: int = 20_000, seed: int = 0) -> bytes:
     return bytes(int(letter) for letter in letters)
 
 
+ROUND = b"abcd" * 5_000  # whoever sees another letter knows each of them
+
+
 def parts(search: SearchRequest) -> Parts:
     return split(text(), search.task.train_length, search.method.batch_size)
+
+
+# Spaces and tasks of the other kinds, for `request`: a decoder with memory, and an encoder for masked tokens.
+RECURRENT: dict[str, Any] = {
+    "space": {
+        "n_slots": 2, "d_model": 16, "n_heads": 2, "max_len": 16, "positions": "transformer_xl",
+        "norm_position": "post", "dropout": 0.1, "memory_length": 24, "clamp_len": 20, "same_length": True,
+        "backbone": {"scaled_embedding": True, "tied_head": True}, "candidates": ["attention", "ffn", "identity"],
+    },
+    "task": {"train_length": 16, "serve": [{"batch": 2, "query_length": 16, "memory_length": 24}]},
+}  # fmt: skip
+MASKED: dict[str, Any] = {
+    "space": {
+        "n_slots": 2, "d_model": 16, "n_heads": 2, "max_len": 16, "causal": False, "positions": "none",
+        "backbone": {"position_embedding": "learned", "head_transform": True}, "candidates": ["sgu", "ffn", "identity"],
+    },
+    "task": {"objective": "masked_lm", "train_length": 16, "serve": [{"batch": 2, "query_length": 16}]},
+    "retrain": {"n_steps": 6, "n_seeds": 1, "test_windows": 8, "baselines": []},
+}  # fmt: skip
 
 
 LETTERS = 16  # of each part in `lettered_parts`

@@ -172,8 +172,9 @@ def table_key(request: SearchRequest, device: Mapping[str, str]) -> str:
     """What a table was measured for: device with software and threads, and the entries at their shapes."""
     serve = request.task.serve[0]
     entries = sorted(entry_key(candidate, request.space, serve) for candidate in request.space.candidates)
-    # The fit's offset and scale are of networks of this depth.
-    parts = [sorted(device.items()), entries, request.space.n_slots]
+    # The fit's offset and scale are of networks of this depth, with these embeddings and this head.
+    around = dataclasses.asdict(request.space.backbone)
+    parts = [sorted(device.items()), entries, request.space.n_slots, around, request.task.vocab_size]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
@@ -486,7 +487,7 @@ def export(inputs: Inputs, winner: Retrained, comparison: Comparison | None, sto
         config=config,
         architecture=architecture.to_json(request.space.shape()),
         request=request.model_dump(mode="json"),
-        figures=_figures(winner, comparison),
+        figures=_figures(winner, comparison, request.task.objective),
     )
     checked = check_export(bundle.zip, network)
     store.artifact("export", bundle.zip, bundle.sha256, "application/zip")
@@ -498,13 +499,13 @@ def export(inputs: Inputs, winner: Retrained, comparison: Comparison | None, sto
     }
 
 
-def _figures(winner: Retrained, comparison: Comparison | None) -> dict[str, Any]:
-    own = float(np.mean(winner.test_nats)) / float(np.log(2))
-    figures: dict[str, Any] = {"test bits per byte, mean of the seeds": own}
+def _figures(winner: Retrained, comparison: Comparison | None, objective: str) -> dict[str, Any]:
+    unit = "bits per masked byte" if objective == "masked_lm" else "bits per byte"
+    figures: dict[str, Any] = {f"test {unit}, mean of the seeds": float(np.mean(winner.test_nats)) / float(np.log(2))}
     if comparison is not None:
         quality, latency = comparison.quality, comparison.latency
         figures |= {
-            "against the interleaved parent": f"{quality.verdict}: {quality.mean_bits_per_byte:+.4f} bits per byte, "
+            "against the interleaved parent": f"{quality.verdict}: {quality.mean_bits_per_byte:+.4f} {unit}, "
             f"95% interval {quality.low:+.4f} to {quality.high:+.4f}, {quality.n_seeds} seeds",
             "latency against the parent": f"{latency.ratio:.3f}, repeatable to {latency.repeatability:.3f}",
         }

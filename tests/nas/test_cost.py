@@ -121,6 +121,9 @@ def test_flops_of_an_architecture_are_the_sum_of_its_slots() -> None:
     each = {label: cost.flops([label], SPACE, 64) for label in SPACE.labels}
     assert cost.flops(["attention", "identity", "ffn", "ffn"], SPACE, 64) == each["attention"] + 2 * each["ffn"]
     assert each["identity"] == 0
+    beside = {label: cost.flops([label], SPACE, 64, 32) for label in SPACE.labels}
+    assert beside["attention"] > each["attention"]  # memory is more keys
+    assert beside["ffn"] == each["ffn"]
 
 
 def test_entries_belong_to_block_options_shape_and_serve_mode_not_to_a_label() -> None:
@@ -132,9 +135,13 @@ def test_entries_belong_to_block_options_shape_and_serve_mode_not_to_a_label() -
         entry_key(Candidate(label="ffn", block="ffn", options={"ratio": 2}), SPACE, serve),
         entry_key(Candidate(label="ffn", block="sgu"), SPACE, serve),
         entry_key(Candidate(label="ffn", block="ffn"), SearchSpace(d_model=128), serve),
+        entry_key(Candidate(label="ffn", block="ffn"), SearchSpace(norm="rms"), serve),
+        entry_key(Candidate(label="ffn", block="ffn"), SearchSpace(norm_position="post"), serve),
+        entry_key(Candidate(label="ffn", block="ffn"), SearchSpace(memory_length=64), serve),
         entry_key(Candidate(label="ffn", block="ffn"), SPACE, ServeMode(batch=1)),
+        entry_key(Candidate(label="ffn", block="ffn"), SPACE, ServeMode(memory_length=64)),
     ]
-    assert len({key, *others}) == 5
+    assert len({key, *others}) == 9
 
 
 def test_table_is_the_same_after_a_round_trip_through_json_and_so_is_its_id() -> None:

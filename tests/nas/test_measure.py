@@ -8,13 +8,15 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import Tensor
 
 from nas import measure
 from nas.blocks import block_classes
+from nas.blocks.base import Context
 from nas.config import SearchSpace, ServeMode
 from nas.cost import LatencyTable, entry_key
 from nas.measure import compare_latency, device_description, fit_offset_and_scale, measure_table
-from nas.network import Network
+from nas.network import Memory, Network, Slot
 from tests import tiny
 
 SERVE = ServeMode(batch=2, query_length=16)
@@ -78,6 +80,48 @@ def test_two_labels_of_one_block_share_an_entry_and_two_options_do_not() -> None
     assert len(table.entries) == 2
     _, wide, same = table.slot_ms(space)
     assert wide == same
+
+
+@pytest.fixture(scope="module")
+def recurrent() -> SearchSpace:
+    return tiny.request(**tiny.RECURRENT).space
+
+
+def test_slots_that_read_memory_are_timed_with_it_and_have_entries_of_their_own(recurrent: SearchSpace) -> None:
+    seen: dict[str, set[int | None]] = {}
+
+    def watching(self: Slot, x: Tensor, context: Context, memory: Tensor | None = None) -> Tensor:
+        lengths = seen.setdefault(type(self.block).__name__, set())
+        lengths.add(None if memory is None else memory.shape[1])
+        return forward(self, x, context, memory)
+
+    forward = Slot.forward
+    serve = ServeMode(batch=2, query_length=16, memory_length=40)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Slot, "forward", watching)
+        table = measure_table(recurrent, serve, vocab_size=256, threads=1)
+    assert seen == {"Attention": {40}, "FeedForward": {None}}
+    assert set(table.entries) == {entry_key(candidate, recurrent, serve) for candidate in recurrent.candidates}
+    assert not set(table.entries) & {entry_key(each, recurrent, SERVE) for each in recurrent.candidates}
+
+
+def test_networks_are_compared_with_memory(recurrent: SearchSpace, monkeypatch: pytest.MonkeyPatch) -> None:
+    request = tiny.request(**tiny.RECURRENT)
+    networks = {
+        name: Network(request.network_config(labels, 256), block_classes(["attention", "ffn"]))
+        for name, labels in {"attending": ["attention", "ffn"], "reference": ["ffn", "ffn"]}.items()
+    }
+    given: set[tuple[int | None, ...]] = set()
+    forward = Network.forward
+
+    def watching(self: Network, tokens: Tensor, memory: Memory | None = None) -> Tensor:
+        assert memory is not None
+        given.add(tuple(None if each is None else each.shape[1] for each in memory))
+        return forward(self, tokens, memory)
+
+    monkeypatch.setattr(Network, "forward", watching)
+    assert compare_latency(networks, ServeMode(batch=2, query_length=16, memory_length=24), 8).n_rounds == 8
+    assert given == {(24, None), (None, None)}
 
 
 def test_space_of_identity_alone_can_be_measured() -> None:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 import torch
 
 from nas.architecture import Architecture, interleaved
+from nas.config import SearchRequest
 from nas.data.objectives import Batch
 from nas.data.streams import HeldOut, Stream
 from nas.errors import SearchFailed
@@ -20,9 +22,9 @@ from tests import tiny
 REQUEST = tiny.request(retrain={"n_steps": 9, "n_seeds": 1, "test_windows": 8})
 
 
-def make(labels: tuple[str, ...] = ("attention", "ffn")) -> Retraining:
-    architecture = Architecture(labels, REQUEST.space.candidates)
-    return Retraining(REQUEST, architecture, parts=tiny.parts(REQUEST))
+def make(labels: tuple[str, ...] = ("attention", "ffn"), request: SearchRequest = REQUEST) -> Retraining:
+    architecture = Architecture(labels, request.space.candidates)
+    return Retraining(request, architecture, parts=tiny.parts(request))
 
 
 def test_result_is_in_the_last_checkpoint_and_the_network_reloads(tmp_path: Path) -> None:
@@ -50,17 +52,25 @@ def test_loss_falls_below_chance() -> None:
     assert last.val_loss < 3.2 < first.val_loss  # ln 26 = 3.26 is guessing among the text's letters
 
 
-def test_a_stopped_and_resumed_retraining_has_the_same_bits(tmp_path: Path) -> None:
-    undisturbed = make()
+@pytest.mark.parametrize(
+    ("labels", "kind"),
+    [(("attention", "ffn"), {}), (("attention", "ffn"), tiny.RECURRENT), (("sgu", "ffn"), tiny.MASKED)],
+    ids=["plain", "memory", "masked"],
+)
+def test_a_stopped_and_resumed_retraining_has_the_same_bits(
+    tmp_path: Path, labels: tuple[str, ...], kind: dict[str, Any]
+) -> None:
+    request = tiny.request(**kind | {"retrain": {**kind.get("retrain", {}), "n_steps": 9, "test_windows": 8}})
+    undisturbed = make(labels, request)
     expected = [replace(record, tokens_per_s=None) for record in undisturbed.run()]
-    stopped = make()
+    stopped = make(labels, request)
     records = []
     for record in stopped.run():
         records.append(replace(record, tokens_per_s=None))
         if record.step == 4:
             stopped.save(tmp_path / "state.safetensors")
             break
-    resumed = make()
+    resumed = make(labels, request)
     resumed.load(tmp_path / "state.safetensors")
     records += [replace(record, tokens_per_s=None) for record in resumed.run()]
     assert records == expected
@@ -93,13 +103,50 @@ def test_it_learns_on_weights_and_alpha_is_watched_on_validation_and_scored_once
     assert evaluated == [{2}] * n_records + [{3}]
 
 
-def test_architectures_of_one_seed_see_the_same_windows() -> None:
-    one, other = make(("attention", "ffn")), make(("mgk", "identity"))
+@pytest.mark.parametrize(
+    ("labels", "kind"),
+    [
+        ((("attention", "ffn"), ("mgk", "identity")), {}),
+        ((("attention", "ffn"), ("ffn", "identity")), tiny.RECURRENT),
+        ((("sgu", "ffn"), ("ffn", "identity")), tiny.MASKED),
+    ],
+    ids=["plain", "memory", "masked"],
+)
+def test_architectures_of_one_seed_see_the_same_windows_and_masks(
+    labels: tuple[tuple[str, ...], tuple[str, ...]], kind: dict[str, Any]
+) -> None:
+    one, other = (make(each, tiny.request(**kind)) for each in labels)
     list(one.run())
     list(other.run())
-    first, second = one.stream.next(), other.stream.next()
-    assert torch.equal(first.tokens, second.tokens)
-    assert torch.equal(first.targets, second.targets)
+    pairs = [(one.stream.next(), other.stream.next()), (one.test.batch, other.test.batch)]
+    for first, second in pairs:
+        assert torch.equal(first.tokens, second.tokens)
+        assert torch.equal(first.targets, second.targets)
+
+
+def test_segments_with_memory_are_scored_as_their_text_at_once() -> None:
+    """Memory that holds all of a row makes reading it segment by segment the same as reading it whole."""
+    space = {**tiny.RECURRENT["space"], "max_len": 80, "memory_length": 64, "clamp_len": None, "same_length": False}
+    request = tiny.request(space=space, task=tiny.RECURRENT["task"], retrain={"test_windows": 40})
+    run = make(("attention", "ffn"), request)
+    run.network.eval()
+    assert run.test.segments == 5
+    scored = evaluate(run.forward, run.test, 3).reshape(8, 5)
+    whole = Batch(run.test.batch.tokens.reshape(8, 80), run.test.batch.targets.reshape(8, 80))
+    with torch.no_grad():
+        nats, _ = run.forward(whole, None)
+    # Sums in another order, float32.
+    torch.testing.assert_close(scored, nats.reshape(8, 5, 16).mean(dim=2), atol=1e-5, rtol=0)
+
+
+def test_a_step_leaves_the_inputs_of_its_segment_as_memory() -> None:
+    request = tiny.request(**{**tiny.RECURRENT, "space": {**tiny.RECURRENT["space"], "dropout": 0.0}})
+    run = make(("attention", "attention"), request)
+    before, stream = deepcopy(run.network), deepcopy(run.stream)
+    run._weight_step()
+    assert run.stream.memory is not None
+    hidden = before.backbone.embed(stream.next().tokens)
+    torch.testing.assert_close(run.stream.memory[0], hidden, atol=0, rtol=0)
 
 
 def test_a_network_of_identities_trains_too() -> None:

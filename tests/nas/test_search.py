@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from torch import Tensor
 from nas import checkpoint
 from nas.config import SearchRequest
 from nas.data.objectives import Batch
+from nas.data.parts import split
 from nas.data.streams import HeldOut, Stream
 from nas.errors import InvalidInput, SearchFailed
 from nas.search import Search
@@ -177,9 +179,13 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others(estimator: st
     assert runs[0] != runs[2]
 
 
-@pytest.mark.parametrize("stop_at", [2, 4, 8, 10])
-def test_a_stopped_and_resumed_search_has_the_bits_of_an_undisturbed_one(tmp_path: Path, stop_at: int) -> None:
+@pytest.mark.parametrize("kind", [{}, tiny.RECURRENT, tiny.MASKED], ids=["plain", "memory", "masked"])
+@pytest.mark.parametrize("stop_at", [2, 8, 10])
+def test_a_stopped_and_resumed_search_has_the_bits_of_an_undisturbed_one(
+    tmp_path: Path, stop_at: int, kind: dict[str, Any]
+) -> None:
     overrides: dict[str, Any] = {
+        **kind,
         "method": {"warmup_share": 0.25, "n_steps": 14, "report_every": 2},
         "budget": {"latency": {"ms": 2.0}},
     }
@@ -199,6 +205,59 @@ def test_a_stopped_and_resumed_search_has_the_bits_of_an_undisturbed_one(tmp_pat
     assert torch.equal(resumed.alphas.values, undisturbed.alphas.values)
     assert torch.equal(resumed.alphas.nulls, undisturbed.alphas.nulls)
     assert all(torch.equal(parameter, undisturbed.weights[name]) for name, parameter in resumed.weights.items())
+
+
+def test_a_search_with_memory_resumes_with_the_same_bits_also_where_its_text_has_begun_again(tmp_path: Path) -> None:
+    request = tiny.request(**tiny.RECURRENT, method={"warmup_share": 0.1, "alpha_share": 0.4, "n_steps": 40})
+    parts = split(tiny.text(2_000), 16, 4)  # a pass is 22 segments for the weights, 5 for alpha
+
+    def new() -> Search:
+        return Search(request, parts=parts, table=tiny.table(request.space))
+
+    undisturbed, current = new(), new()
+    expected = [comparable(record) for record in undisturbed.run()]
+    found = [comparable(record) for record in islice(current.run(), 2)]
+    while not found[-1].last:
+        current.save(tmp_path / "state.safetensors")
+        current = new()
+        current.load(tmp_path / "state.safetensors")
+        found += [comparable(record) for record in islice(current.run(), 1)]
+    assert found == expected
+    assert all(torch.equal(parameter, undisturbed.weights[name]) for name, parameter in current.weights.items())
+
+
+def test_weights_and_alpha_have_memories_of_their_own_that_no_evaluation_touches() -> None:
+    search = make(**tiny.RECURRENT, method={"warmup_share": 0.0, "n_steps": 12})
+    weight_data, alpha_data = search.streams["weight_data"], search.streams["alpha_data"]
+    search._weight_step()
+    assert alpha_data.memory is None
+    kept = weight_data.memory
+    search._alpha_step()
+    search._record(tokens_per_s=None, last=False)
+    assert weight_data.memory is kept
+    assert kept is not None
+    assert alpha_data.memory is not None
+    for of_weights, of_alpha in zip(kept, alpha_data.memory, strict=True):
+        assert of_weights is not None
+        assert of_alpha is not None
+        assert of_weights.shape == of_alpha.shape == (4, 16, 16)
+        assert not of_weights.requires_grad
+        assert not of_alpha.requires_grad
+    # What the first slot remembers is the embedding of the text that was read.
+    search._weight_step()
+    assert weight_data.memory is not None
+    assert torch.as_tensor(weight_data.memory[0]).shape == (4, 24, 16)  # full: no more is kept
+
+
+def test_masked_tokens_are_predicted_from_both_sides() -> None:
+    request = tiny.request(
+        **{**tiny.MASKED, "space": {**tiny.MASKED["space"], "candidates": ["sgu"]}},
+        method={"n_steps": 60, "lr": 2e-2, "batch_size": 16, "report_every": 60, "checkpoint_every": 60},
+    )
+    first, last = Search(request, parts=split(tiny.ROUND, 16, 16), table=tiny.table(request.space)).run()
+    assert first.val_loss_soft is not None
+    assert last.val_loss_soft is not None
+    assert last.val_loss_soft < 0.7 < 1.3 < first.val_loss_soft  # ln 4 = 1.39 is guessing among the text's letters
 
 
 def test_saving_does_not_disturb_the_search(tmp_path: Path) -> None:
