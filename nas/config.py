@@ -23,6 +23,12 @@ class _Config(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     pass
 
 
+def one_line(error: ValidationError) -> str:
+    """The first error of a request, with its place, on one line."""
+    place = ".".join(str(part) for part in error.errors()[0]["loc"])
+    return f"{place}: {_reason(error)}" if place else _reason(error)
+
+
 def _reason(error: ValidationError) -> str:
     """The first error's message, to go on a line of ours."""
     message = error.errors()[0]["msg"].removeprefix("Value error, ")
@@ -131,7 +137,9 @@ class SearchSpace(_Config):
 
     def bounded_by(self, tokens: int) -> str | None:
         """What keeps inputs of this many tokens out, as the end of a sentence; None: nothing does."""
-        if tokens > self.max_len and self.backbone.position_embedding == "learned":
+        if tokens <= self.max_len:
+            return None
+        if self.backbone.position_embedding == "learned":
             return "backbone.position_embedding is 'learned', which has no positions there"
         for candidate in self.candidates:
             reach = catalog.block(candidate.block).reach(self.shape(), candidate.built_options())

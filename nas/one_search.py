@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from pydantic import ValidationError
 
 from nas import catalog, own_block
 from nas.architecture import Architecture
 from nas.blocks.base import Block
-from nas.config import Candidate, SearchRequest
+from nas.config import Candidate, SearchRequest, one_line
 from nas.cost import LatencyTable
 from nas.data.corpora import fingerprint, read_corpus
 from nas.data.parts import Parts, split
@@ -161,7 +162,10 @@ def search(
 def _completed(request: SearchRequest | Mapping[str, Any], own: Mapping[str, type[Block]]) -> SearchRequest:
     """The request, read with the own blocks known, and each of them among its candidates."""
     body = request.model_dump(mode="json") if isinstance(request, SearchRequest) else request
-    read = SearchRequest.model_validate(body)
+    try:
+        read = SearchRequest.model_validate(body)
+    except ValidationError as error:
+        raise InvalidInput(one_line(error)) from None
     if read.ranges:
         raise InvalidInput(f"ranges has {len(read.ranges)} entries; a search in Python draws no samples, so empty it")
     named = {candidate.block for candidate in read.space.candidates}

@@ -350,6 +350,7 @@ def test_what_a_search_in_python_cannot_use_is_one_line() -> None:
     other = "0" * 32
     ranges = [{"pointer": "/method/lr", "low": 1e-3, "high": 1e-2}]
     for changes, given, error, message in [
+        ({"method": {"lr": 2}}, None, InvalidInput, r"^method\.lr: input should be less than or equal to 1$"),
         ({"ranges": ranges}, None, InvalidInput, "ranges has 1 entries; a search in Python draws no samples, so empty"),
         ({"latency_table": other}, None, InvalidInput, f"the request names latency table {other}; give it as table=$"),
         (
