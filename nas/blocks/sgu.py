@@ -212,11 +212,14 @@ class SpatialGatingUnit(Block):
             (B, T, G).
         """
         batch = gated.shape[0]
-        if self.heads == 1:
-            return torch.baddbmm(bias, weight.expand(batch, -1, -1), gated)
-        grouped = torch.unflatten(gated, -1, (self.heads, -1)).permute(2, 1, 0, 3)  # (S, K, B, G / S)
-        mixed = torch.unflatten(torch.baddbmm(bias, weight, grouped.flatten(2)), -1, (batch, -1))
-        return mixed.permute(2, 1, 0, 3).flatten(2)
+        if self.heads > 1 and weight.shape[1] > 1:
+            grouped = torch.unflatten(gated, -1, (self.heads, -1)).permute(2, 1, 0, 3)  # (S, K, B, G / S)
+            mixed = torch.unflatten(torch.baddbmm(bias, weight, grouped.flatten(2)), -1, (batch, -1))
+            return mixed.permute(2, 1, 0, 3).flatten(2)
+        # For one target, regrouping the sources would take longer than the sum: 63 ms against 11 at (16, 1024, 512).
+        each_head = zip(bias, weight, gated.chunk(self.heads, dim=-1), strict=True)
+        parts = [torch.baddbmm(b, w.expand(batch, -1, -1), sources) for b, w, sources in each_head]
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
 
     def convolve(self, kernel: Tensor, bias: Tensor, gated: Tensor, length: int) -> Tensor:
         """Spatial sums by FFT: the Toeplitz matrix is a part of a circulant one, so the result is exact.
