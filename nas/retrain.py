@@ -7,7 +7,6 @@ differences are paired.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +34,7 @@ from nas.training import (
     learning_rate,
     loss_of,
     mean_or_fail,
+    reports,
     weight_step,
     weights_optimiser,
 )
@@ -111,34 +111,19 @@ class Retraining:
         Raises:
             SearchFailed: training diverged.
         """
-        started = reported = time.monotonic()
-        reported_step = self.step
-        if self.step == 0:
-            yield self._record(tokens_per_s=None, last=False)
-        while self.step < self.n_steps:
-            self._weight_step()
-            self.step += 1
-            now = time.monotonic()
-            last = self.step == self.n_steps or self.seconds + now - started > self.method.max_minutes * 60
-            if last or self.step % self.method.report_every == 0 or self.step % self.method.checkpoint_every == 0:
-                tokens = (self.step - reported_step) * self.method.batch_size * self.length
-                record = self._record(tokens_per_s=tokens / (now - reported), last=last)
-                reported, reported_step = time.monotonic(), self.step
-                self.seconds += reported - started
-                started = reported
-                yield record
-                if last:
-                    return
+        return reports(self, self.n_steps)
 
-    def _weight_step(self) -> None:
+    def advance(self) -> None:
+        """A weight update."""
         batch = self.stream.next()
         with dropout_from(self.dropout, self.device):
             nats, self.stream.memory = self.forward(batch, self.stream.memory)
         lr = learning_rate(self.step, self.n_steps, self.method)
         loss = weight_step(loss_of(nats, batch), self.optimiser, lr=lr, grad_clip=self.method.grad_clip)
         self._losses.append(loss)
+        self.step += 1
 
-    def _record(self, *, tokens_per_s: float | None, last: bool) -> StepRecord:
+    def record(self, *, tokens_per_s: float | None, last: bool) -> StepRecord:
         train_loss = mean_or_fail(self._losses, self.step)
         self._losses = []
         self.network.eval()

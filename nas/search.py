@@ -7,7 +7,6 @@ L slots, K candidates, B batch, T tokens, D model width.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -37,6 +36,7 @@ from nas.training import (
     learning_rate,
     loss_of,
     mean_or_fail,
+    reports,
     weight_step,
     weights_optimiser,
 )
@@ -98,28 +98,16 @@ class Search:
         Raises:
             SearchFailed: training diverged.
         """
-        started = reported = time.monotonic()
-        reported_step = self.step
-        if self.step == 0:
-            yield self._record(tokens_per_s=None, last=False)
-        while self.step < self.method.n_steps:
-            self._weight_step()
-            self.step += 1
-            if self._alpha_is_due():
-                self._alpha_step()
-            now = time.monotonic()
-            last = self.step == self.method.n_steps or self.seconds + now - started > self.method.max_minutes * 60
-            if last or self.step % self.method.report_every == 0 or self.step % self.method.checkpoint_every == 0:
-                tokens = (self.step - reported_step) * self.method.batch_size * self.length
-                record = self._record(tokens_per_s=tokens / (now - reported), last=last)
-                reported, reported_step = time.monotonic(), self.step
-                self.seconds += reported - started
-                started = reported
-                yield record
-                if last:
-                    return
+        return reports(self, self.method.n_steps)
 
     # -- one step of each kind ------------------------------------------------------------------------------------
+
+    def advance(self) -> None:
+        """A weight update, and an alpha update where one is due."""
+        self._weight_step()
+        self.step += 1
+        if self._alpha_is_due():
+            self._alpha_step()
 
     def _loss(self, stream: Stream, forward: Forward) -> Tensor:
         """Of the stream's next batch, with dropout; the memory it leaves is the stream's."""
@@ -210,7 +198,7 @@ class Search:
 
     # -- reports --------------------------------------------------------------------------------------------------
 
-    def _record(self, *, tokens_per_s: float | None, last: bool) -> StepRecord:
+    def record(self, *, tokens_per_s: float | None, last: bool) -> StepRecord:
         train_loss = mean_or_fail(self._losses, self.step)
         self._losses = []
         if train_loss is not None:

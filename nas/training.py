@@ -1,10 +1,12 @@
-"""The one optimiser set-up, one training step and one evaluation, shared by search and retraining."""
+"""The one optimiser set-up, training step, evaluation and rhythm of reports, shared by search and retraining."""
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 import torch
 from torch import Generator, Tensor, nn
@@ -15,6 +17,7 @@ from nas.data.streams import HeldOut
 from nas.errors import SearchFailed
 from nas.heads import IGNORE
 from nas.network import Memory
+from nas.steps import StepRecord
 
 Forward = Callable[[Batch, Memory | None], tuple[Tensor, Memory | None]]
 """A batch, with the memory of the one before, to (B, T) nats of its targets and the memory for the next."""
@@ -134,3 +137,43 @@ def finite_or_fail(loss: Tensor, step: int) -> float:
     if not math.isfinite(value):
         raise SearchFailed(f"training diverged by step {step}: the loss is {value}; a lower lr or grad_clip may help")
     return value
+
+
+class Trial(Protocol):
+    """What `reports` runs: a search or a retraining."""
+
+    method: Method
+    length: int
+    step: int  # weight updates done
+    seconds: float  # of the attempts before this one, and of this one up to the last record
+
+    def advance(self) -> None:
+        """One weight update, counted in `step`, and what goes with it."""
+
+    def record(self, *, tokens_per_s: float | None, last: bool) -> StepRecord:
+        """The state at `step`."""
+
+
+def reports(trial: Trial, n_steps: int) -> Iterator[StepRecord]:
+    """Run a trial to `n_steps` or the end of its time, with a record at step 0, at each report and at each checkpoint.
+
+    Safe to save the trial after a record, before asking for the next.
+    """
+    method = trial.method
+    started = reported = time.monotonic()
+    reported_step = trial.step
+    if trial.step == 0:
+        yield trial.record(tokens_per_s=None, last=False)
+    while trial.step < n_steps:
+        trial.advance()
+        now = time.monotonic()
+        last = trial.step == n_steps or trial.seconds + now - started > method.max_minutes * 60
+        if last or trial.step % method.report_every == 0 or trial.step % method.checkpoint_every == 0:
+            tokens = (trial.step - reported_step) * method.batch_size * trial.length
+            record = trial.record(tokens_per_s=tokens / (now - reported), last=last)
+            reported, reported_step = time.monotonic(), trial.step
+            trial.seconds += reported - started
+            started = reported
+            yield record
+            if last:
+                return

@@ -143,7 +143,7 @@ def test_a_step_leaves_the_inputs_of_its_segment_as_memory() -> None:
     request = tiny.request(**{**tiny.RECURRENT, "space": {**tiny.RECURRENT["space"], "dropout": 0.0}})
     run = make(("attention", "attention"), request)
     before, stream = deepcopy(run.network), deepcopy(run.stream)
-    run._weight_step()
+    run.advance()
     assert run.stream.memory is not None
     hidden = before.backbone.embed(stream.next().tokens)
     torch.testing.assert_close(run.stream.memory[0], hidden, atol=0, rtol=0)

@@ -233,7 +233,7 @@ def test_weights_and_alpha_have_memories_of_their_own_that_no_evaluation_touches
     assert alpha_data.memory is None
     kept = weight_data.memory
     search._alpha_step()
-    search._record(tokens_per_s=None, last=False)
+    search.record(tokens_per_s=None, last=False)
     assert weight_data.memory is kept
     assert kept is not None
     assert alpha_data.memory is not None
