@@ -5,6 +5,7 @@ B batch, T tokens, S = memory + T keys, D model width, H heads, W head width, M 
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -72,29 +73,29 @@ class MixtureOfGaussianKeys(Block):
     def forward(self, x: Tensor, context: Context) -> Tensor:  # (B, T, D) -> (B, T, D)
         seen = with_memory(x, context)
         q, keys, v = self.project(x, seen, context.positions, key_positions(context))
-        tokens, earlier = q.shape[2], v.shape[2] - q.shape[2]
         with torch.autocast(x.device.type, enabled=False):
-            q, keys, v = (each.to(torch.promote_types(each.dtype, torch.float32)) for each in (q, keys, v))
-            if self.options.kind == "linear":
-                k = self.mixed_features(keys)
-                if context.key_padding is not None:
-                    k = k * F.pad(context.key_padding, (earlier, 0), value=True)[:, None, :, None]
-                mixed = linear_attention(features(q), k, v, causal=context.causal)
-            else:
-                blocks = self.options.blocks(tokens, earlier, context.causal)
-                allowed = allowed_keys(context, tokens)
-                dropout = self.shape.attention_dropout if self.training else 0.0
-                if self.options.keys == "free":
-                    mixed = mix_slots(*self.slots(q, keys), v, allowed, blocks, dropout)
-                else:
-                    hard = self.options.assignment == "hard"
-                    q, k, terms = self.shifted(q, keys[:, :, 0])
-                    # A compiler would unroll the blocks, and has its own ways to save memory.
-                    if torch.is_grad_enabled() and not (hard or dropout or torch.compiler.is_compiling()):
-                        mixed = mix_shifted_by_blocks(q, k, v, *terms, allowed, blocks)
-                    else:
-                        mixed = mix_shifted(q, k, v, *terms, allowed, blocks, dropout, hard)
-        return self.merge(mixed.to(x.dtype))
+            mixed = self.mix(q, keys, v, context)
+        return self.merge(mixed)
+
+    def mix(self, q: Tensor, keys: Tensor, v: Tensor, context: Context) -> Tensor:
+        """What `project` gives -> (B, H, T, W); zeros for a query that may see nothing."""
+        tokens, earlier = q.shape[2], v.shape[2] - q.shape[2]
+        dropout = self.shape.attention_dropout if self.training else 0.0
+        if self.options.kind == "linear":
+            k = self.mixed_features(keys)
+            if context.key_padding is not None:
+                k = k * F.pad(context.key_padding, (earlier, 0), value=True)[:, None, :, None]
+            return linear_attention(features(q), k, v, causal=context.causal)
+        allowed = allowed_keys(context, tokens)
+        blocks = self.options.blocks(tokens, earlier, context.causal)
+        if self.options.keys == "free":
+            return mix_slots(*self.slots(q, keys), v, allowed, blocks, dropout)
+        hard = self.options.assignment == "hard"
+        q, k, terms = self.shifted(q, keys[:, :, 0])
+        # A compiler would unroll the loop over blocks, and has its own ways to save memory.
+        if torch.is_grad_enabled() and not (dropout or torch.compiler.is_compiling()):
+            return mix_shifted_by_blocks(q, k, v, *terms, allowed, blocks, hard)
+        return mix_shifted(q, k, v, *terms, allowed, blocks, hard, dropout)
 
     def project(self, x: Tensor, seen: Tensor, at: Tensor, seen_at: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys before shifts, values.
@@ -106,18 +107,19 @@ class MixtureOfGaussianKeys(Block):
             seen_at: (S,) positions of `seen`.
 
         Returns:
-            (B, H, T, W); (B, H, M, S, W), of one key in place of M if keys are shifted; (B, H, S, W).
+            (B, H, T, W); (B, H, M, S, W), of one key in place of M if keys are shifted; (B, H, S, W); float32 at least.
         """
         heads = (-1, self.shape.head_width)
-        q = torch.unflatten(self.proj_q(x), 2, heads).transpose(1, 2)
-        keys = torch.unflatten(self.proj_k(seen), 2, (self.n_heads, *heads)).permute(0, 2, 3, 1, 4)
-        v = torch.unflatten(self.proj_v(seen), 2, heads).transpose(1, 2)
+        parts = self.proj_q(x), self.proj_k(seen), self.proj_v(seen)
+        q, k, v = (each.to(torch.promote_types(each.dtype, torch.float32)) for each in parts)
+        q, v = (torch.unflatten(each, 2, heads).transpose(1, 2) for each in (q, v))
+        keys = torch.unflatten(k, 2, (self.n_heads, *heads)).permute(0, 2, 3, 1, 4)
         if self.options.where(self.shape) == "rotary":  # it keeps norms, so distances stay those of the formula
             return rotate(q, at), rotate(keys, seen_at), v
         return q, keys, v
 
     def merge(self, mixed: Tensor) -> Tensor:  # (B, H, T, W) -> (B, T, D)
-        out: Tensor = self.proj_out(mixed.transpose(1, 2).flatten(2))
+        out: Tensor = self.proj_out(mixed.transpose(1, 2).flatten(2).to(self.proj_out.weight.dtype))
         return out
 
     def log_pi(self, like: Tensor) -> Tensor:
@@ -197,7 +199,8 @@ class MixtureOfGaussianKeys(Block):
             ValueError: the context is not causal.
         """
         self.check_causal(context)
-        options, width, like = self.options, self.shape.head_width, self.proj_v.weight
+        options, width = self.options, self.shape.head_width
+        like = self.proj_v.weight.new_zeros((), dtype=torch.promote_types(self.proj_v.weight.dtype, torch.float32))
         if options.kind == "linear":
             return Cache(context, capacity, tensors={"sums": like.new_zeros(batch, self.n_heads, width, width + 1)})
         tensors = {"v": like.new_zeros(batch, self.n_heads, capacity, width)}
@@ -210,30 +213,45 @@ class MixtureOfGaussianKeys(Block):
         return Cache(context, capacity, tensors=tensors)
 
     def step(self, x: Tensor, cache: Cache) -> Tensor:  # (B, 1, D) -> (B, 1, D)
-        at, tensors = cache.take(), cache.tensors
-        position = torch.tensor([at], device=x.device)
+        position = torch.tensor([cache.take()], device=x.device)
         q, keys, v = self.project(x, x, position, position)
-        if self.options.kind == "linear":
-            return self.merge(linear_step(features(q), self.mixed_features(keys), v, tensors["sums"]))
-        span = cache.context.span
-        seen = slice(0 if span is None else max(0, at + 1 - span), at + 1)
-        tensors["v"][:, :, at] = v[:, :, 0]
+        with torch.autocast(x.device.type, enabled=False):
+            if self.options.kind == "linear":
+                mixed = linear_step(features(q), self.mixed_features(keys), v, cache.tensors["sums"])
+            else:
+                mixed = self.mix_last(q, keys, v, cache)
+        return self.merge(mixed)
+
+    def mix_last(self, q: Tensor, keys: Tensor, v: Tensor, cache: Cache) -> Tensor:
+        """Put the newest token's keys and value into the cache, and mix all that its query may see.
+
+        Args:
+            q: (B, H, 1, W).
+            keys: (B, H, M or 1, 1, W).
+            v: (B, H, 1, W).
+            cache: whose position is behind the token.
+
+        Returns:
+            (B, H, 1, W).
+        """
+        tensors, end, span = cache.tensors, cache.position, cache.context.span
+        seen = slice(0 if span is None else max(0, end - span), end)
+        tensors["v"][:, :, end - 1] = v[:, :, 0]
         if self.options.keys == "free":
             q, slots = self.slots(q, keys)
-            tensors["slots"][:, :, at] = slots[:, :, 0]
-            scores = torch.unflatten(q @ tensors["slots"][:, :, seen].flatten(2, 3).mT, 3, (-1, self.n_keys)).mT[
-                :, :, 0
-            ]
+            tensors["slots"][:, :, end - 1] = slots[:, :, 0]
+            scores = q @ tensors["slots"][:, :, seen].flatten(2, 3).mT  # (B, H, 1, seen * M)
+            scores = torch.unflatten(scores, 3, (-1, self.n_keys)).movedim(4, 2)
         else:
             q, k, (base, rows, columns) = self.shifted(q, keys[:, :, 0])
-            tensors["k"][:, :, at] = k[:, :, 0]
-            tensors["terms"][:, :, :, at] = torch.cat([base[:, :, None], columns], dim=2)[..., 0]
+            tensors["k"][:, :, end - 1] = k[:, :, 0]
+            tensors["terms"][:, :, :, end - 1] = torch.cat([base[:, :, None], columns], dim=2)[..., 0]
             base, columns = torch.split(tensors["terms"][..., seen], [1, self.n_keys - 1], dim=2)
             scores = q @ tensors["k"][:, :, seen].mT + base
-            scores = torch.cat([scores, scores + (rows + columns)], dim=2)
-        hard = self.options.assignment == "hard"  # scores are (B, H, M, seen)
+            scores = torch.cat([scores, scores + (rows + columns)], dim=2)[:, :, :, None]
+        hard = self.options.assignment == "hard"  # scores are (B, H, M, 1, seen)
         scores = scores.amax(dim=2) if hard else scores.logsumexp(dim=2)
-        return self.merge(scores.softmax(dim=-1)[:, :, None] @ tensors["v"][:, :, seen])
+        return scores.softmax(dim=-1) @ tensors["v"][:, :, seen]
 
 
 def mix_slots(
@@ -280,8 +298,8 @@ def mix_shifted(
     columns: Tensor,
     allowed: Tensor | None,
     blocks: Blocks,
-    dropout: float = 0.0,
     hard: bool = False,
+    dropout: float = 0.0,
 ) -> Tensor:
     """Attention with shifted keys: all but the product of queries and keys comes to the fused kernel as a mask.
 
@@ -294,8 +312,8 @@ def mix_shifted(
         columns: (B, H, M - 1, S).
         allowed: bool, broadcast to (B, H, T, S); None: all.
         blocks: of queries.
-        dropout: rate.
         hard: take the largest of the M scores instead of their log-sum-exp.
+        dropout: rate.
 
     Returns:
         (B, H, T, W); zeros for a query that may see nothing.
@@ -323,8 +341,9 @@ def mix_shifted_by_blocks(
     columns: Tensor,
     allowed: Tensor | None,
     blocks: Blocks,
+    hard: bool = False,
 ) -> Tensor:
-    """`mix_shifted`, soft and without dropout, for training: it keeps no (T, S) scores for the gradient.
+    """`mix_shifted` without dropout, for training: it keeps no (T, S) scores for the gradient.
 
     A mask that needs a gradient would keep the fused kernel from being used at all.
     """
@@ -335,6 +354,7 @@ def mix_shifted_by_blocks(
         *(each.flatten(0, 1) for each in (q, k, v, base[:, :, None], rows[..., None], columns[:, :, :, None])),
         mask,
         blocks,
+        hard,
         q.shape[1],
     )
     return torch.unflatten(mixed, 0, q.shape[:2])
@@ -359,12 +379,15 @@ class ShiftedMixture(torch.autograd.Function):
         columns: Tensor,  # (N, M - 1, 1, S)
         hidden: Tensor | None,
         blocks: Blocks,
+        hard: bool,
         n_heads: int,
     ) -> Tensor:  # (N, T, W)
         out, norm = torch.empty_like(q), torch.empty_like(q[..., :1])
         ctx.parts = parts_of(q, blocks, n_heads)
         for part, (first, end, keys) in ctx.parts:
             scores = scores_of(q, k, base, rows, columns, hidden, part, (first, end, keys), n_heads)
+            if hard:
+                scores = [functools.reduce(torch.maximum, scores)]
             top = scores[0].amax(dim=-1, keepdim=True)
             for each in scores[1:]:
                 top = torch.maximum(top, each.amax(dim=-1, keepdim=True))
@@ -377,7 +400,7 @@ class ShiftedMixture(torch.autograd.Function):
             out[part, first:end] = torch.bmm(weights, v[part, :keys]).div_(total)
             norm[part, first:end] = top.add_(total.log_())
         ctx.save_for_backward(q, k, v, base, rows, columns, hidden, out, norm)
-        ctx.n_heads = n_heads
+        ctx.hard, ctx.n_heads = hard, n_heads
         return out
 
     @staticmethod
@@ -388,14 +411,18 @@ class ShiftedMixture(torch.autograd.Function):
         dq, dk, dv, dbase, drows, dcolumns = (torch.zeros_like(each) for each in (q, k, v, base, rows, columns))
         for part, (first, end, keys) in ctx.parts:
             scores = scores_of(q, k, base, rows, columns, hidden, part, (first, end, keys), ctx.n_heads)
-            each_weight = [each.sub_(norm[part, first:end]).exp_() for each in scores]
-            weights = each_weight[0]
-            for each in each_weight[1:]:
-                weights += each
+            if ctx.hard:
+                top, nearest = torch.stack(scores).max(dim=0)
+                weights = top.sub_(norm[part, first:end]).exp_()
+                others = [weights * (nearest == r) for r in range(1, len(scores))]
+            else:
+                weights, *others = (each.sub_(norm[part, first:end]).exp_() for each in scores)
+                for each in others:
+                    weights += each
             near = grad[part, first:end]
             dv[part, :keys] += torch.bmm(weights.mT, near)
             slope = torch.bmm(near, v[part, :keys].mT).sub_(mean[part, first:end])
-            for r, each in enumerate(each_weight[1:]):
+            for r, each in enumerate(others):
                 each *= slope
                 drows[part, r, first:end] = each.sum(dim=-1, keepdim=True)
                 dcolumns[part, r, :, :keys] += each.sum(dim=-2, keepdim=True)
@@ -403,7 +430,7 @@ class ShiftedMixture(torch.autograd.Function):
             dbase[part, :, :keys] += weights.sum(dim=-2, keepdim=True)
             dq[part, first:end] = torch.bmm(weights, k[part, :keys])
             dk[part, :keys] += torch.bmm(weights.mT, q[part, first:end])
-        return dq, dk, dv, dbase, drows, dcolumns, None, None, None
+        return dq, dk, dv, dbase, drows, dcolumns, None, None, None, None
 
 
 def parts_of(q: Tensor, blocks: Blocks, n_heads: int) -> list[tuple[slice, tuple[int, int, int]]]:
