@@ -7,8 +7,11 @@ import random
 from pathlib import Path
 
 import pytest
+import torch
 
 from bench import blocks, kept, listops, replay_mgk, replay_sgu
+from nas.blocks.base import Context
+from nas.blocks.mgk import MixtureOfGaussianKeys
 
 # [MAX 2 9 [MIN 4 7 ] 0 ] and others, by hand; ids: digit + 1, operators by name.
 EXPRESSIONS = [
@@ -112,10 +115,26 @@ def test_variants_that_are_matched_weigh_the_same() -> None:
 def test_the_replay_of_gaussian_keys_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in {"PROBE_STEPS": 2, "TRAIN": 300, "TEST": 200}.items():
+    for name, value in {"PROBE_STEPS": 2, "WINDOWS": 4, "TRAIN": 300, "TEST": 200}.items():
         monkeypatch.setattr(replay_mgk, name, value)
-    replay_mgk.data.cache_clear()
-    replay_mgk.main(["--steps", "2", "--seeds", "1", "--results", str(tmp_path / "rows.json")])
-    replay_mgk.data.cache_clear()
+    monkeypatch.setattr(replay_mgk, "STEPS", {"text": 2, "listops": 2})
+    replay_mgk.expressions.cache_clear()
+    replay_mgk.main(["--seeds", "1", "--results", str(tmp_path / "rows.json")])
+    replay_mgk.expressions.cache_clear()
     last = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert set(last["listops"]["accuracy"]) == set(replay_mgk.ARMS)
+    for probe in ("text", "listops"):
+        assert set(last[probe]["quality"]) == set(replay_mgk.ARMS)
+
+
+@pytest.mark.parametrize("arm", ["GK", "sMGK", "MGK"])
+def test_the_probe_s_attention_is_the_block_s(arm: str) -> None:
+    torch.manual_seed(0)
+    head = replay_mgk.Probe(arm, 4).double()
+    assert isinstance(head.block, MixtureOfGaussianKeys)
+    x = torch.randn(2, 5, replay_mgk.EMBEDDING, dtype=torch.float64)
+    positions = torch.arange(5)
+    q, keys, v = head.block.project(x, x, positions, positions)
+    mixed = head.scores(q, keys).softmax(dim=-1) @ v
+    # 1e-10: float64, and the fused kernel sums in another order.
+    expected = head.block(x, Context(False, positions))
+    torch.testing.assert_close(head.block.merge(mixed), expected, rtol=1e-10, atol=1e-10)
