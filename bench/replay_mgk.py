@@ -102,7 +102,7 @@ class Probe(nn.Module):
     def scores(self, q: Tensor, keys: Tensor) -> Tensor:
         """(B, H, C, N) of what `project` gives, but for terms of q alone."""
         if isinstance(self.block, Attention):
-            return q @ keys.mT * q.shape[-1] ** -0.5
+            return q @ keys.mT / math.sqrt(q.shape[-1])
         if self.block.options.keys == "shifted":
             q, k, (base, rows, columns) = self.block.shifted(q, keys[:, :, 0])
             own = (q @ k.mT + base[:, :, None])[:, :, None]
