@@ -3,7 +3,7 @@
 Both models are scored on the same windows after training with the same seeds, so that windows and seeds are paired.
 Windows follow each other in the text and are not independent: whole blocks of neighbours are redrawn (circular block
 bootstrap, Politis & Romano 1992). Seeds are redrawn as well, so that a verdict rests on more than one lucky
-training. Tokens are bytes: nats per token / ln 2 is bits per byte. S seeds, N windows.
+training. Tokens are bytes: nats per token / ln 2 is bits per byte, of a masked LM per masked byte. S seeds, N windows.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def compare_quality(
     """Compare per-window losses of two architectures, paired by seed and window.
 
     Args:
-        first: nats per token of each window, (S, N), or (N,) for one seed; windows in the order of the text.
+        first: nats per scored token of each window, (S, N), or (N,) for one seed; windows in the order of the text.
         second: of the other architecture, the same seeds and windows.
         n_resamples: bootstrap draws.
         seed: of the draws; the same input gives the same interval.

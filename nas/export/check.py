@@ -61,7 +61,7 @@ def check_export(archive: Path, network: Network, *, prompt: str | None = None, 
     Args:
         archive: the zip of `write_bundle`.
         network: the trained network that it was made from.
-        prompt: what `model.py` continues or fills in; None: the shortest there is.
+        prompt: what `model.py` continues or fills in; None: a short one.
         n_bytes: by how much it continues.
 
     Raises:
@@ -79,7 +79,7 @@ def check_export(archive: Path, network: Network, *, prompt: str | None = None, 
         export.run(["-I", "-c", _LOGITS, str(export.folder), str(given), str(answered)])
         got = torch.from_file(str(answered), size=answered.stat().st_size // 4)
         difference = (got - _logits(network.eval(), inputs)).abs().max().item()
-        sample = export.sample(PROMPTS[shape.causal] if prompt is None else prompt, n_bytes)
+        sample = export.sample(PROMPTS[shape.causal][-shape.max_len :] if prompt is None else prompt, n_bytes)
     if not difference <= TOLERANCE:  # not: a NaN fails too
         raise ExportFailed(
             f"the exported model's logits differ from the trained model's by {difference:.1e}; {TOLERANCE} is the most"

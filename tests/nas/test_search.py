@@ -12,11 +12,14 @@ import torch
 from torch import Tensor
 
 from nas import checkpoint
+from nas.architecture import Architecture
 from nas.config import SearchRequest
 from nas.data.objectives import Batch
 from nas.data.parts import split
 from nas.data.streams import HeldOut, Stream
 from nas.errors import InvalidInput, SearchFailed
+from nas.presets import PRESETS
+from nas.retrain import Retraining
 from nas.search import Search
 from nas.steps import StepRecord
 from nas.training import evaluate, weight_step
@@ -258,6 +261,27 @@ def test_masked_tokens_are_predicted_from_both_sides() -> None:
     assert first.val_loss_soft is not None
     assert last.val_loss_soft is not None
     assert last.val_loss_soft < 0.7 < 1.3 < first.val_loss_soft  # ln 4 = 1.39 is guessing among the text's letters
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_can_be_searched_and_its_architectures_retrained(name: str) -> None:
+    """With its own candidates, positions, norms, backbone, memory and objective, but of two narrow slots."""
+    preset = SearchRequest.model_validate({"preset": name}).model_dump(mode="json")
+    request = tiny.request(
+        space={**preset["space"], "n_slots": 2, "d_model": 32, "n_heads": 4, "max_len": 16},
+        task={**preset["task"], "train_length": 16, "serve": [{"query_length": 16}]},
+        method={**preset["method"], "n_steps": 3, "batch_size": 2, "alpha_share": 0.5, "warmup_share": 0.0},
+        retrain={**preset["retrain"], "n_steps": 2, "test_windows": 8},
+    )
+    parts = tiny.parts(request)
+    *_, searched = Search(request, parts=parts, table=tiny.table(request.space)).run()
+    assert searched.val_loss_argmax is not None
+    architecture = Architecture(tuple(request.space.labels[:2]), request.space.candidates)
+    run = Retraining(request, architecture, parts=parts)
+    *_, trained = run.run()
+    assert trained.val_loss is not None
+    assert run.result is not None
+    assert len(run.result.test_nats) == 8
 
 
 def test_saving_does_not_disturb_the_search(tmp_path: Path) -> None:
