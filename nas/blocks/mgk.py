@@ -459,4 +459,4 @@ def scores_of(
         if near.ndim > 2:
             near = near[part.start // n_heads : part.stop // n_heads].repeat_interleave(n_heads, 1).flatten(0, 1)
         own += near
-    return [own, *(own + columns[part, r, :, :keys] + rows[part, r, first:end] for r in range(rows.shape[1]))]
+    return [own, *((own + columns[part, r, :, :keys]).add_(rows[part, r, first:end]) for r in range(rows.shape[1]))]
