@@ -277,7 +277,8 @@ def mix_slots(
         channels += -channels % 8
         q, slots = F.pad(q, (0, channels - q.shape[-1])), F.pad(slots, (0, channels - slots.shape[-1]))
     slots = slots.flatten(2, 3)
-    values = F.pad(v, (0, channels - width))[:, :, :, None].expand(-1, -1, -1, n_keys, -1).flatten(2, 3)
+    fill = v.new_zeros(1).expand(*v.shape[:3], n_keys, channels - width)  # the kernel wants values as wide as keys
+    values = torch.cat([v[:, :, :, None].expand(-1, -1, -1, n_keys, -1), fill], dim=-1).flatten(2, 3)
     mixed = []
     # Split, not sliced: the gradient of each slice would fill a tensor as large as q.
     for part, (first, end, keys) in zip(
