@@ -84,9 +84,9 @@ class PlainAttention(nn.Module):
 def turned(x: Tensor) -> Tensor:  # (B, H, T, W) -> (B, H, T, W)
     half = x.shape[-1] // 2
     angles = torch.arange(x.shape[-2])[:, None] * 10000.0 ** (-torch.arange(half) / half)
-    first, second = x[..., :half], x[..., half:]
+    first, second = x[..., 0::2], x[..., 1::2]
     cos, sin = angles.cos(), angles.sin()
-    return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)
+    return torch.stack([first * cos - second * sin, second * cos + first * sin], dim=-1).flatten(-2)
 
 
 class PlainMgk(nn.Module):

@@ -166,9 +166,10 @@ def with_memory(x: Tensor, context: Context) -> Tensor:
 
 
 def rotate(x: Tensor, positions: Tensor) -> Tensor:
-    """Rotary positions: turn channel pairs (c, c + W/2) by position * 10000^(-2c/W).
+    """Rotary positions: turn channel pairs (2c, 2c + 1) by position * 10000^(-2c/W).
 
-    Su et al. 2021 (arXiv:2104.09864), section 3.2.2, with the two halves as the pairs.
+    Su et al. 2021 (arXiv:2104.09864), equation 15. One product of complex numbers takes half the time of the four real
+    ones. Other code pairs c with c + W/2: the same up to the order of the channels of q and k.
 
     Args:
         x: (..., T, W), W even.
@@ -177,12 +178,12 @@ def rotate(x: Tensor, positions: Tensor) -> Tensor:
     Returns:
         (..., T, W), of the norm of x.
     """
+    precise = torch.promote_types(x.dtype, torch.float32)
     half = x.shape[-1] // 2
-    frequencies = 10000.0 ** (-torch.arange(half, device=x.device, dtype=torch.float32) / half)
-    angles = positions.to(torch.float32)[:, None] * frequencies  # (T, W/2)
-    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
-    first, second = x.chunk(2, dim=-1)  # not two slices: the gradient of each slice would fill a tensor as large as x
-    return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)
+    frequencies = 10000.0 ** (-torch.arange(half, device=x.device, dtype=precise) / half)
+    angles = positions[:, None] * frequencies  # (T, W/2)
+    pairs = torch.view_as_complex(torch.unflatten(x.to(precise), -1, (half, 2)))
+    return torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles)).flatten(-2).to(x.dtype)
 
 
 def allowed_keys(context: Context, tokens: int, window: int | None = None) -> Tensor | None:
