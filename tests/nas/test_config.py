@@ -341,7 +341,7 @@ def test_serve_mode_beyond_max_len_needs_candidates_that_can_run_there() -> None
     assert refusals({**wide, "space": {}}) == [
         (
             "",
-            "Value error, query_length 512 is longer than max_len 128, and candidate 'sgu' cannot run there: its spatial "
-            "weights are one for each pair of positions, so it cannot run beyond max_len, 128 tokens",
+            "Value error, query_length 512 is longer than max_len 128, and candidate 'sgu' cannot run there: its "
+            "spatial weights are one for each pair of positions, so it cannot run beyond max_len, 128 tokens",
         )
     ]
