@@ -29,8 +29,11 @@ def write(path: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None
     text = json.dumps({"format_version": CHECKPOINT_FORMAT_VERSION, **state}, allow_nan=False)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        # Cloned on the way: safetensors refuses tensors that share storage.
-        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, part, {"state": text})
+        # Cloned, since safetensors refuses tensors that share storage: slots behind an identity have equal memory.
+        cloned = {
+            name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()
+        }
+        save_file(cloned, part, {"state": text})
         with part.open("rb") as file:
             os.fsync(file.fileno())
         part.replace(path)
