@@ -24,6 +24,10 @@ Forward = Callable[[Batch, Memory | None], tuple[Tensor, Memory | None]]
 
 _STREAMS = 16  # generators per seed; more than any trial uses
 
+# Of two axes and more, but no matrices: Transformer-XL's u and v, T5's table and sMGK's shifts are biases, and decay
+# would pull MGK's mixtures towards equal ones, and its variances, which start at sqrt(W), towards 1.
+_NO_MATRICES = ("backbone.u", "backbone.v", ".table", ".shifts", ".logits", ".log_variance")
+
 
 def generator(seed: int, stream: int) -> Generator:
     """An independent source of randomness: each use of chance in a trial has its own stream of the seed."""
@@ -35,9 +39,14 @@ def weights_optimiser(parameters: dict[str, nn.Parameter], method: Method) -> to
     """AdamW; decay on matrices only, so that biases, norms and the SGU's open gate are not pulled to zero.
 
     Parameters without a gradient are skipped, moments and all: a step touches only the path that ran.
+
+    Args:
+        parameters: by their names in the network, which tell what of several axes is no matrix.
+        method: learning rate and decay.
     """
-    matrices = [parameter for parameter in parameters.values() if parameter.ndim >= 2]
-    vectors = [parameter for parameter in parameters.values() if parameter.ndim < 2]
+    decays = {name: each.ndim >= 2 and not name.endswith(_NO_MATRICES) for name, each in parameters.items()}
+    matrices = [parameter for name, parameter in parameters.items() if decays[name]]
+    vectors = [parameter for name, parameter in parameters.items() if not decays[name]]
     return torch.optim.AdamW(
         [{"params": matrices, "weight_decay": method.weight_decay}, {"params": vectors, "weight_decay": 0.0}],
         lr=method.lr,

@@ -5,11 +5,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nas.config import Method
+from nas.blocks import block_classes
+from nas.config import Method, SearchSpace
 from nas.data.objectives import Batch, next_tokens
 from nas.data.streams import HeldOut
 from nas.heads import IGNORE
 from nas.network import Memory
+from nas.supernet import Supernet
 from nas.training import (
     dropout_from,
     evaluate,
@@ -41,6 +43,32 @@ def test_decay_is_on_matrices_only() -> None:
     optimiser = weights_optimiser(dict(model.named_parameters()), Method(weight_decay=0.1))
     decayed = {id(p) for group in optimiser.param_groups if group["weight_decay"] for p in group["params"]}
     assert decayed == {id(model[0].weight)}
+
+
+def test_decay_leaves_biases_and_mixtures_of_several_axes_alone() -> None:
+    blocks = [
+        ("attention", {}),
+        ("attention", {"positions": "relative_bias", "bias": True}),
+        ("mgk", {"n_keys": 2, "variance": "learned"}),
+        ("mgk", {"n_keys": 2, "keys": "shifted"}),
+        ("sgu", {"attention_width": 4}),
+        ("ffn", {}),
+    ]
+    space = SearchSpace.model_validate({
+        "n_slots": 1, "d_model": 8, "n_heads": 2, "max_len": 8, "positions": "transformer_xl", "memory_length": 8,
+        "backbone": {"tied_head": True, "cutoffs": [5, 9], "div_value": 2},
+        "candidates": [
+            {"label": f"c{at}", "block": block, "options": options} for at, (block, options) in enumerate(blocks)
+        ],
+    })  # fmt: skip
+    named = dict(Supernet(space, 12, block_classes(block for block, _ in blocks)).named_parameters())
+    decay, free = weights_optimiser(named, Method()).param_groups
+    assert (decay["weight_decay"], free["weight_decay"]) == (Method().weight_decay, 0.0)
+    assert len(decay["params"]) + len(free["params"]) == len(named)
+    found = {id(each) for each in decay["params"]}
+    left = {name.split(".")[-1] for name, each in named.items() if each.ndim >= 2 and id(each) not in found}
+    assert left == {"u", "v", "table", "shifts", "logits", "log_variance"}
+    assert all(id(each) not in found for each in named.values() if each.ndim < 2)
 
 
 def test_a_step_touches_only_what_ran_moments_included() -> None:
