@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nas.blocks.base import Context
+from nas.blocks.base import Context, sinusoids
 from nas.heads import IGNORE, WEIGHT_STD, AdaptiveEmbedding, AdaptiveSoftmax, TiedLinear, at_least_float32, drawn
 from nas.options import NetworkConfig
 
@@ -29,22 +29,6 @@ def make_norm(norm: str, d_model: int) -> nn.Module:
     if norm not in ("layer", "rms"):
         raise ValueError(f"unknown norm {norm!r}; known: layer, rms")
     return nn.LayerNorm(d_model) if norm == "layer" else nn.RMSNorm(d_model)
-
-
-def absolute_sinusoids(positions: Tensor, width: int) -> Tensor:
-    """sin(t f_e), then cos(t f_e), with f_e = 10000^(-2e/D). Vaswani et al. 2017 (arXiv:1706.03762), section 3.5.
-
-    Args:
-        positions: (T,) t, integers.
-        width: D; of an odd one the last cosine is left out.
-
-    Returns:
-        (T, D), float32.
-    """
-    half = (width + 1) // 2
-    exponents = torch.arange(half, device=positions.device, dtype=torch.float32) * (2 / width)
-    angles = positions.to(torch.float32)[:, None] * 10000.0**-exponents
-    return torch.cat([angles.sin(), angles.cos()], dim=-1)[:, :width]
 
 
 def check_tokens(tokens: Tensor, longest: int | None) -> None:
@@ -136,7 +120,8 @@ class Backbone(nn.Module):
         if self.positions is not None:
             x = x + self.positions[start:end]
         elif self.options.position_embedding == "sinusoidal":
-            x = x + absolute_sinusoids(torch.arange(start, end, device=x.device), x.shape[-1]).to(x.dtype)
+            precise = torch.promote_types(x.dtype, torch.float32)
+            x = x + sinusoids(torch.arange(start, end, device=x.device, dtype=precise), x.shape[-1]).to(x.dtype)
         if self.token_types is not None:
             x = x + (self.token_types[0] if token_types is None else F.embedding(token_types, self.token_types))
         elif token_types is not None:

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nas.blocks.base import Block, Cache, Context, allowed_keys, key_positions, rotate, with_memory
+from nas.blocks.base import Block, Cache, Context, allowed_keys, key_positions, rotate, sinusoids, with_memory
 from nas.blocks.linear import features, linear_attention, linear_step
 from nas.options import AttentionOptions, Shape
 
@@ -217,8 +217,8 @@ class Attention(Block):
         if context.clamp_len is not None:
             distance = distance.clamp(max=context.clamp_len)
         dtype = self.proj_position.weight.dtype
-        precise = torch.promote_types(dtype, torch.float32)  # bfloat16 has no odd distance above 256
-        sinusoid = xl_sinusoid(distance.to(precise), self.shape.d_model).to(dtype)
+        precise = torch.promote_types(dtype, torch.float32)
+        sinusoid = sinusoids(distance.to(precise), self.shape.d_model).to(dtype)
         sinusoid = F.dropout(sinusoid, self.shape.dropout, self.training)
         return self.split(self.proj_position(sinusoid)[None])[0]
 
@@ -306,13 +306,6 @@ def shift(scores: Tensor) -> Tensor:
     tokens, keys = scores.shape[-2:]
     padded = F.pad(scores, (1, 0)).flatten(-2)[..., tokens:]
     return torch.unflatten(padded, -1, (tokens, keys))
-
-
-def xl_sinusoid(distance: Tensor, width: int) -> Tensor:
-    """(S,) -> (S, D): all sines, then all cosines, of distance * 10000^(-2c / D), c < D / 2."""
-    frequencies = 10000.0 ** (-2 / width * torch.arange(width // 2, device=distance.device))
-    angles = distance[:, None] * frequencies.to(distance.dtype)
-    return torch.cat([angles.sin(), angles.cos()], dim=-1)
 
 
 def t5_bucket(distance: Tensor, causal: bool) -> Tensor:

@@ -1,4 +1,4 @@
-"""The contract of a block, what a backbone tells it, what it remembers, and rotary positions.
+"""The contract of a block, what a backbone tells it, what it remembers, rotary positions and sinusoids.
 
 B batch, T tokens, S = memory + T keys, D model width, H heads, W head width.
 """
@@ -184,6 +184,23 @@ def rotate(x: Tensor, positions: Tensor) -> Tensor:
     angles = positions[:, None] * frequencies  # (T, W/2)
     pairs = torch.view_as_complex(torch.unflatten(x.to(precise), -1, (half, 2)))
     return torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles)).flatten(-2).to(x.dtype)
+
+
+def sinusoids(positions: Tensor, width: int) -> Tensor:
+    """All of sin(t f_c), then all of cos(t f_c), with f_c = 10000^(-2c/D).
+
+    Vaswani et al. 2017 (arXiv:1706.03762), section 3.5, who interleave the two; the order is Transformer-XL's.
+
+    Args:
+        positions: (T,) t, as floats, of single precision at least: bfloat16 has no odd number above 256.
+        width: D; of an odd one the last cosine is left out.
+
+    Returns:
+        (T, D), of the type of `positions`.
+    """
+    channels = torch.arange((width + 1) // 2, device=positions.device, dtype=positions.dtype)
+    angles = positions[:, None] * 10000.0 ** (-2 / width * channels)
+    return torch.cat([angles.sin(), angles.cos()], dim=-1)[:, :width]
 
 
 def allowed_keys(context: Context, tokens: int, window: int | None = None) -> Tensor | None:

@@ -12,7 +12,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from nas.backbone import EMBEDDING_STD, Backbone, absolute_sinusoids, make_norm
+from nas.backbone import EMBEDDING_STD, Backbone, make_norm
+from nas.blocks.base import sinusoids
 from nas.heads import IGNORE, WEIGHT_STD
 from nas.options import BackboneConfig, NetworkConfig, Shape
 from nas.specs.backbone import parameters
@@ -76,14 +77,25 @@ def test_learned_positions_alone_bound_the_length(position_embedding: str, longe
 
 
 @pytest.mark.parametrize("width", [2, 7, 16])
-def test_sinusoids_are_the_definition(width: int) -> None:
-    found = absolute_sinusoids(torch.arange(20), width)
+@pytest.mark.parametrize(("dtype", "error"), [(torch.float64, 1e-12), (torch.float32, 2e-6)], ids=str)
+def test_sinusoids_are_the_definition(width: int, dtype: torch.dtype, error: float) -> None:
+    """To the rounding of angles up to 19."""
+    found = sinusoids(torch.arange(20, dtype=dtype), width)
+    assert found.dtype == dtype
     half = (width + 1) // 2
     for position in range(20):
         for channel in range(width):
             angle = position * 10000 ** (-2 * (channel % half) / width)
             expected = math.sin(angle) if channel < half else math.cos(angle)
-            assert float(found[position, channel]) == pytest.approx(expected, abs=2e-6)  # float32 angles up to 19
+            assert float(found[position, channel]) == pytest.approx(expected, abs=error)
+
+
+def test_sinusoidal_positions_are_added_to_the_tokens() -> None:
+    found = backbone(position_embedding="sinusoidal")
+    rows = found.embedding.weight[tokens()]
+    assert_close(found.embed(tokens()), rows + sinusoids(torch.arange(T, dtype=torch.float64), D))
+    half = found.bfloat16().embed(tokens())
+    assert half.dtype == torch.bfloat16
 
 
 def test_dropout_follows_the_embeddings_in_training_alone() -> None:

@@ -283,7 +283,7 @@ def test_segments_behind_memory_give_what_the_whole_text_gives(norm_position: st
     memory = None
     for start, end in ((0, 5), (5, 6), (6, 12)):
         hidden, memory = net.body(tokens()[:, start:end], memory)
-        assert_close(hidden, whole[:, start:end], atol=1e-6, rtol=1e-6)  # rotary angles are float32
+        assert_close(hidden, whole[:, start:end])
 
 
 # -- the incremental path -------------------------------------------------------------------------------------------

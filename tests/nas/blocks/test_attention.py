@@ -17,8 +17,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.testing import assert_close
 from torch.utils.flop_counter import FlopCounterMode
 
-from nas.blocks.attention import Attention, average, shift, t5_bucket, xl_sinusoid
-from nas.blocks.base import Context, rotate
+from nas.blocks.attention import Attention, average, shift, t5_bucket
+from nas.blocks.base import Context, rotate, sinusoids
 from nas.options import AttentionOptions, Shape
 from nas.specs.attention import SPEC
 from tests.nas.blocks.harness import B, D, H, T, context, inputs, make, shape_for, trained
@@ -68,7 +68,7 @@ def by_definition(block: Attention, x: Tensor, seen: Context, open_: Tensor) -> 
                     assert seen.biases is not None
                     u, v_bias = seen.biases
                     far = distance if seen.clamp_len is None else distance.clamp(max=seen.clamp_len)
-                    r = block.proj_position(xl_sinusoid(far[None].double(), D)).reshape(heads, W)[h]
+                    r = block.proj_position(sinusoids(far[None].double(), D)).reshape(heads, W)[h]
                     score = ((q[:, i, h] + u[h]) * k[:, j, group] + (q[:, i, h] + v_bias[h]) * r).sum(-1) / math.sqrt(W)
                 elif block.where != "relative_bias_only":
                     score = (q[:, i, h] * k[:, j, group]).sum(-1) / math.sqrt(W)
@@ -160,12 +160,6 @@ def test_relative_shift_equals_a_double_loop(tokens: int, earlier: int) -> None:
         for j in range(i + earlier + 1):
             distance = i + earlier - j
             assert_close(shifted[..., i, j], scores[..., i, keys - 1 - distance])
-
-
-def test_sinusoid_is_all_sines_then_all_cosines() -> None:
-    found = xl_sinusoid(torch.tensor([3.0], dtype=torch.float64), 6)
-    angles = torch.tensor([3 * 10000 ** (-2 * c / 6) for c in range(3)], dtype=torch.float64)
-    assert_close(found, torch.cat([angles.sin(), angles.cos()])[None])
 
 
 def test_clamp_at_the_longest_distance_changes_nothing() -> None:
