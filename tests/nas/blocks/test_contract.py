@@ -278,6 +278,20 @@ def test_dropout_acts_in_training_alone_and_keeps_the_mean(name: str, options: A
 
 
 @over_all
+def test_each_rate_of_dropout_acts_on_what_it_is_for(name: str, options: Any) -> None:
+    def acts(rate: str) -> bool:
+        shape = replace(shape_for(options), **{rate: 0.5})
+        block = trained(make(name, options, shape)).train()
+        seen = context(shape=shape)
+        return not torch.equal(block(inputs(), seen), block(inputs(), seen))
+
+    has_scores = name in ("attention", "mgk") and options.kind == "softmax"
+    assert acts("attention_dropout") == (has_scores or getattr(options, "attention_width", 0) > 0)
+    has_sinusoids = getattr(options, "positions", None) == "transformer_xl"
+    assert acts("dropout") == (name in ("ffn", "sgu") or has_sinusoids)
+
+
+@over_all
 def test_longest_input_is_what_the_catalogue_tells(name: str, options: Any) -> None:
     block, shape = built(name, options)
     reach = catalog.block(name).reach(shape, options)
@@ -391,3 +405,12 @@ def test_ffn_has_the_activation_that_is_asked_for() -> None:
     assert_close(gelu(x, context()), gelu.proj_out(0.5 * hidden * (1 + inner.tanh())))
     gate, value = swiglu.proj_in(x).split(FfnOptions(ratio=3, activation="swiglu").hidden(swiglu.shape), dim=-1)
     assert_close(swiglu(x, context()), swiglu.proj_out(gate * gate.sigmoid() * value))
+
+
+@pytest.mark.parametrize("activation", ["gelu", "relu", "swiglu"])
+def test_ffn_drops_hidden_activations(activation: Any) -> None:
+    """At a rate near 1 almost all of them: what is left is the bias of the output."""
+    block = make("ffn", FfnOptions(activation=activation), Shape(D, 4, T, dropout=1 - 1e-12)).train()
+    assert isinstance(block, FeedForward)
+    out = block(inputs(), context())
+    assert_close(out, block.proj_out.bias.expand_as(out))
