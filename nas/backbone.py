@@ -44,9 +44,6 @@ class Backbone(nn.Module):
 
     Args:
         config: of the network; its slots are not read.
-
-    Raises:
-        ValueError: unknown norm, a cluster without width, or a decoder that would classify by its first token.
     """
 
     def __init__(self, config: NetworkConfig) -> None:
@@ -54,9 +51,7 @@ class Backbone(nn.Module):
         self.shape = shape = config.shape
         self.options = options = config.backbone
         width, vocab_size = shape.d_model, config.vocab_size
-        if options.n_classes and options.pooling == "first" and shape.causal:
-            raise ValueError("pooling is 'first' in a decoder, whose first token sees no other; it must be 'mean'")
-        cutoffs = [each for each in options.cutoffs if each < vocab_size]
+        cutoffs = options.clusters(vocab_size)
         tied = options.tied_head and not options.n_classes
         std = WEIGHT_STD if tied or options.scaled_embedding else EMBEDDING_STD
 

@@ -47,22 +47,14 @@ class AdaptiveEmbedding(nn.Module):
         vocab_size: V; token ids must be sorted by falling frequency.
         d_model: D.
         cutoffs: first token id of each cluster behind the shortlist, all below V.
-        div_value: cluster c is D / div_value^c wide; with 1 there are no projections.
+        div_value: cluster c is D / div_value^c wide, which is at least 1; with 1 there are no projections.
         std: of the tables' entries.
-
-    Raises:
-        ValueError: a cluster would have no width.
     """
 
     def __init__(
         self, vocab_size: int, d_model: int, cutoffs: Sequence[int], div_value: int, std: float = WEIGHT_STD
     ) -> None:
         super().__init__()
-        if d_model < div_value ** len(cutoffs):
-            raise ValueError(
-                f"div_value is {div_value} with {len(cutoffs)} cutoffs below the vocabulary; the last cluster of "
-                f"d_model {d_model} would have no width"
-            )
         self.d_model = d_model
         self.bounds = (0, *cutoffs, vocab_size)
         widths = [d_model // div_value**cluster for cluster in range(len(cutoffs) + 1)]

@@ -377,6 +377,10 @@ class BackboneConfig:
         if self.n_classes == 1:
             raise ValueError("n_classes is 1; it must be 0 (none) or at least 2")
 
+    def clusters(self, vocab_size: int) -> list[int]:
+        """First token id of each cluster behind the shortlist."""
+        return [each for each in self.cutoffs if each < vocab_size]
+
 
 @dataclass(frozen=True)
 class SlotConfig:
@@ -397,6 +401,10 @@ class NetworkConfig:
         norm: "layer" (LayerNorm) or "rms" (RMSNorm).
         norm_position: "pre": x + block(norm(x)), and one norm before the head; "post": norm(x + block(x)), none there.
         backbone: what stands around the slots.
+
+    Raises:
+        ValueError: an unknown norm, a cluster of the vocabulary without width, or a decoder that would classify by its
+            first token.
     """
 
     shape: Shape
@@ -410,6 +418,14 @@ class NetworkConfig:
     def __post_init__(self) -> None:
         _check_known("norm", self.norm, ("layer", "rms"))
         _check_known("norm_position", self.norm_position, ("post", "pre"))
+        backbone, n_clusters = self.backbone, len(self.backbone.clusters(self.vocab_size))
+        if self.shape.d_model < backbone.div_value**n_clusters:
+            raise ValueError(
+                f"div_value is {backbone.div_value} with {n_clusters} cutoffs below the vocabulary; the last cluster "
+                f"of d_model {self.shape.d_model} would have no width"
+            )
+        if backbone.n_classes and backbone.pooling == "first" and self.shape.causal:
+            raise ValueError("pooling is 'first' in a decoder, whose first token sees no other; it must be 'mean'")
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> NetworkConfig:

@@ -17,7 +17,7 @@ def parameters(config: NetworkConfig) -> int:
     """Parameters of embeddings, last norm and head, and of Transformer-XL's u and v."""
     shape, backbone = config.shape, config.backbone
     width, vocab_size = shape.d_model, config.vocab_size
-    cutoffs = [each for each in backbone.cutoffs if each < vocab_size]
+    cutoffs = backbone.clusters(vocab_size)
     bounds = [0, *cutoffs, vocab_size]
     widths: list[int] = [width // backbone.div_value**cluster for cluster in range(len(bounds) - 1)]
     tables = sum((bounds[cluster + 1] - bounds[cluster]) * each for cluster, each in enumerate(widths))

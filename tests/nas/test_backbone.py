@@ -346,9 +346,3 @@ def test_unknown_norm_is_refused() -> None:
 def test_token_types_without_an_embedding_are_refused() -> None:
     with pytest.raises(ValueError, match=r"^token_types are given, but the network's backbone has 0 of them$"):
         backbone().embed(tokens(), tokens())
-
-
-def test_decoder_that_would_classify_by_its_first_token_is_refused() -> None:
-    message = "^pooling is 'first' in a decoder, whose first token sees no other; it must be 'mean'$"
-    with pytest.raises(ValueError, match=message):
-        backbone(n_classes=2)

@@ -174,9 +174,3 @@ def test_copy_of_a_model_is_tied_to_its_own_embedding(adaptive: bool) -> None:
     head = twin["head"].get_submodule("head") if adaptive else twin["head"]
     assert head.source[0] is twin["embedding"]
     assert head.source[0] is not model["embedding"]
-
-
-def test_cluster_without_width_is_refused() -> None:
-    message = "div_value is 4 with 3 cutoffs below the vocabulary; the last cluster of d_model 16 would have no width"
-    with pytest.raises(ValueError, match=message):
-        AdaptiveEmbedding(V, D, CUTOFFS, 4)

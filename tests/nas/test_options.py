@@ -222,13 +222,21 @@ def test_config_of_another_format_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "message"),
+    ("parts", "message"),
     [
         ({"norm": "batch"}, "unknown norm 'batch'; known: layer, rms"),
         ({"norm_position": "sandwich"}, "unknown norm_position 'sandwich'; known: post, pre"),
+        (
+            {"backbone": BackboneConfig(cutoffs=(10, 30, 90, 500), div_value=8)},
+            "div_value is 8 with 3 cutoffs below the vocabulary; the last cluster of d_model 64 would have no width",
+        ),
+        (
+            {"backbone": BackboneConfig(n_classes=2)},
+            "pooling is 'first' in a decoder, whose first token sees no other; it must be 'mean'",
+        ),
     ],
     ids=str,
 )
-def test_unknown_norm_of_a_network_is_refused(field: dict[str, Any], message: str) -> None:
+def test_impossible_network_is_refused(parts: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=f"^{message}$"):
-        NetworkConfig(Shape(64, 4, 128), 256, (), **field)
+        NetworkConfig(Shape(64, 4, 128), 256, (), **parts)
