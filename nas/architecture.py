@@ -16,6 +16,7 @@ from nas import catalog
 from nas.config import Candidate, SearchSpace
 from nas.errors import InvalidInput
 from nas.options import Shape
+from nas.specs.probe import reach
 
 ARCHITECTURE_FORMAT_VERSION = 1
 
@@ -72,7 +73,7 @@ class Architecture:
         for candidate in self.candidates:
             told = {**candidate.model_dump(), "family": candidate.family}
             if shape is not None:
-                told["reach"] = asdict(catalog.block(candidate.block).reach(shape, candidate.built_options()))
+                told["reach"] = asdict(reach(catalog.block(candidate.block), shape, candidate.built_options()))
             candidates.append(told)
         return {
             "format_version": ARCHITECTURE_FORMAT_VERSION,

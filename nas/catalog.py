@@ -8,56 +8,80 @@ Counts for MGK and attention follow the papers' convention that the head width s
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 
 from nas.errors import InvalidInput
-from nas.specs import attention, ffn, identity, mgk, sgu
+from nas.specs import attention, ffn, identity, mgk, probe, sgu
 from nas.specs.base import BlockSpec
 
 ENTRY_POINT_GROUP = "blockwright.blocks"
 FAMILIES = ("attention", "ffn", "identity", "sgu", "mgk")
 
-_BUILT_IN = (attention.SPEC, ffn.SPEC, identity.SPEC, sgu.SPEC, mgk.SPEC)
-
+BUILT_IN = {spec.name: spec for spec in (attention.SPEC, ffn.SPEC, identity.SPEC, sgu.SPEC, mgk.SPEC)}
 
 _own: dict[str, BlockSpec] = {}  # of this process alone: what Python code has registered
 
 
-@cache
-def installed() -> Mapping[str, BlockSpec]:
-    """The built-in blocks by name, then those of installed packages.
+@dataclass(frozen=True)
+class Installed:
+    """What installed packages register, beside the built-in blocks.
 
-    Raises:
-        InvalidInput: what an installed package registers cannot be loaded, is no BlockSpec, or takes a name or a
-            letter that is taken.
+    Args:
+        specs: every block by name, the built-in ones first.
+        refused: one line for each entry point that is left out.
     """
-    specs = {spec.name: spec for spec in _BUILT_IN}
+
+    specs: Mapping[str, BlockSpec]
+    refused: tuple[str, ...]
+
+
+@cache
+def installed() -> Installed:
+    """The built-in blocks, and those of installed packages.
+
+    A package that cannot be used is left out, not raised: everything here reads the catalogue, the command that says
+    what is wrong with an installation too.
+    """
+    specs = dict(BUILT_IN)
+    refused = []
     for entry in entry_points(group=ENTRY_POINT_GROUP):
         try:
-            spec = entry.load()
-        except (ImportError, AttributeError, InvalidInput) as error:
-            raise InvalidInput(f"entry point {entry.value!r} cannot be loaded: {error}") from error
-        if not isinstance(spec, BlockSpec):
-            raise InvalidInput(f"entry point {entry.value!r} names {spec!r}; it must name a nas.specs.base.BlockSpec")
-        if spec.name in specs:
-            raise InvalidInput(f"entry point {entry.value!r} registers block {spec.name!r}, a name that is taken")
-        for other in specs.values():
-            if other.letter == spec.letter:
-                raise InvalidInput(
-                    f"entry point {entry.value!r} registers letter {spec.letter!r}, which is block {other.name!r}'s"
-                )
-        specs[spec.name] = spec
-    return specs
+            spec = _loaded(entry, specs)
+        except InvalidInput as error:
+            refused.append(str(error))
+        else:
+            specs[spec.name] = spec
+    return Installed(specs, tuple(refused))
+
+
+def _loaded(entry: EntryPoint, known: Mapping[str, BlockSpec]) -> BlockSpec:
+    """Raises: InvalidInput: the entry point cannot be loaded, or what it names cannot be registered beside `known`."""
+    try:
+        spec = entry.load()
+    except (Exception, SystemExit) as error:  # another's module may raise anything
+        kind = "" if isinstance(error, ImportError | InvalidInput) else f"{type(error).__name__}: "
+        raise InvalidInput(f"entry point {entry.value!r} cannot be loaded: {kind}{probe.first_line(error)}") from error
+    if not isinstance(spec, BlockSpec):
+        raise InvalidInput(f"entry point {entry.value!r} names {spec!r}; it must name a nas.specs.base.BlockSpec")
+    if spec.name in known:
+        raise InvalidInput(f"entry point {entry.value!r} registers block {spec.name!r}, a name that is taken")
+    for other in known.values():
+        if other.letter == spec.letter:
+            raise InvalidInput(
+                f"entry point {entry.value!r} registers letter {spec.letter!r}, which is block {other.name!r}'s"
+            )
+    try:
+        probe.check_spec(spec)
+    except InvalidInput as error:
+        raise InvalidInput(f"entry point {entry.value!r}: {error}") from error
+    return spec
 
 
 def blocks() -> Mapping[str, BlockSpec]:
-    """Every known block by name: built in, installed, then registered in this process.
-
-    Raises:
-        InvalidInput: as `installed`.
-    """
-    return {**installed(), **_own}
+    """Every known block by name: built in, installed, then registered in this process."""
+    return {**installed().specs, **_own}
 
 
 def register(spec: BlockSpec) -> None:
@@ -66,8 +90,8 @@ def register(spec: BlockSpec) -> None:
     Raises:
         InvalidInput: the name is of a built-in or an installed block, or the letter is another block's.
     """
-    if spec.name in installed():
-        origin = "built in" if spec.name in [each.name for each in _BUILT_IN] else "installed"
+    if spec.name in installed().specs:
+        origin = "built in" if spec.name in BUILT_IN else "installed"
         raise InvalidInput(f"block {spec.name!r} is {origin}; give yours another name")
     for other in blocks().values():
         if other.letter == spec.letter and other.name != spec.name:
@@ -88,7 +112,8 @@ def block(name: str) -> BlockSpec:
     """
     known = blocks()
     if name not in known:
-        raise InvalidInput(f"unknown candidate block {name!r}; known: {', '.join(sorted(known))}")
+        left_out = "".join(f"; left out: {reason}" for reason in installed().refused)
+        raise InvalidInput(f"unknown candidate block {name!r}; known: {', '.join(sorted(known))}{left_out}")
     return known[name]
 
 

@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError, field_valid
 from nas import catalog, presets
 from nas.errors import InvalidInput
 from nas.options import BackboneConfig, NetworkConfig, Shape, SlotConfig
+from nas.specs.probe import blame, reach
 from nas.text import NAME
 
 
@@ -54,14 +55,15 @@ class Candidate(_Config):
         for name in self.options:
             if name not in known:
                 raise ValueError(
-                    f"unknown option {name!r} of block {self.block!r}; known: {', '.join(sorted(known)) or 'none'}"
+                    f"unknown option {name[:60]!r} of block {self.block!r}; known: {', '.join(sorted(known)) or 'none'}"
                 )
-        try:
-            written_out = asdict(TypeAdapter(spec.options).validate_python(self.options))
-        except ValidationError as error:  # said in our words: pydantic's own location would lack "options"
-            name = ".".join(str(part) for part in error.errors()[0]["loc"])
-            subject = f"option {name!r}" if name else "options"
-            raise ValueError(f"{subject} of block {self.block!r}: {_reason(error)}") from None
+        with blame(self.block, "take its options"):
+            try:
+                written_out = asdict(TypeAdapter(spec.options).validate_python(self.options))
+            except ValidationError as error:  # said in our words: pydantic's own location would lack "options"
+                name = ".".join(str(part) for part in error.errors()[0]["loc"])
+                subject = f"option {name!r}" if name else "options"
+                raise InvalidInput(f"{subject} of block {self.block!r}: {_reason(error)}") from None
         self.options.clear()  # in place, and in the declared order: the instance is frozen, its dict is ours
         self.options.update(written_out)
         return self
@@ -119,10 +121,11 @@ class SearchSpace(_Config):
             options = candidate.built_options()
             if not hasattr(options, "check"):  # a plug-in's may have nothing that depends on the shape
                 continue
-            try:
-                options.check(shape)
-            except ValueError as error:
-                raise ValueError(f"candidate {candidate.label!r}: {error}") from None
+            with blame(candidate.block, f"be checked as candidate {candidate.label!r}"):
+                try:
+                    options.check(shape)
+                except ValueError as error:
+                    raise InvalidInput(f"candidate {candidate.label!r}: {error}") from None
         labels = self.labels
         for label in labels:
             if labels.count(label) > 1:
@@ -142,9 +145,9 @@ class SearchSpace(_Config):
         if self.backbone.position_embedding == "learned":
             return "backbone.position_embedding is 'learned', which has no positions there"
         for candidate in self.candidates:
-            reach = catalog.block(candidate.block).reach(self.shape(), candidate.built_options())
-            if reach.longest is not None and tokens > reach.longest:
-                return f"candidate {candidate.label!r} cannot run there: {reach.why}"
+            told = reach(catalog.block(candidate.block), self.shape(), candidate.built_options())
+            if told.longest is not None and tokens > told.longest:
+                return f"candidate {candidate.label!r} cannot run there: {told.why}"
         return None
 
     @property

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from nas import catalog, own_block
 from nas.architecture import Architecture
 from nas.blocks.base import Block
-from nas.config import Candidate, SearchRequest, one_line
+from nas.config import SearchRequest, one_line
 from nas.cost import LatencyTable
 from nas.data.corpora import fingerprint, read_corpus
 from nas.data.parts import Parts, split
@@ -161,20 +161,23 @@ def search(
 
 def _completed(request: SearchRequest | Mapping[str, Any], own: Mapping[str, type[Block]]) -> SearchRequest:
     """The request, read with the own blocks known, and each of them among its candidates."""
-    body = request.model_dump(mode="json") if isinstance(request, SearchRequest) else request
-    try:
-        read = SearchRequest.model_validate(body)
-    except ValidationError as error:
-        raise InvalidInput(one_line(error)) from None
+    read = _validated(request.model_dump(mode="json") if isinstance(request, SearchRequest) else request)
     if read.ranges:
         raise InvalidInput(f"ranges has {len(read.ranges)} entries; a search in Python draws no samples, so empty it")
     named = {candidate.block for candidate in read.space.candidates}
-    missing = [Candidate(label=name, block=name) for name in own if name not in named]
+    missing = [name for name in own if name not in named]
     if not missing:
         return read
     whole = read.model_dump(mode="json")
-    whole["space"]["candidates"] += [candidate.model_dump(mode="json") for candidate in missing]
-    return SearchRequest.model_validate(whole)
+    whole["space"]["candidates"] += missing
+    return _validated(whole)
+
+
+def _validated(body: Mapping[str, Any]) -> SearchRequest:
+    try:
+        return SearchRequest.model_validate(body)
+    except ValidationError as error:
+        raise InvalidInput(one_line(error)) from None
 
 
 def _read(request: SearchRequest, text: str | bytes | None) -> tuple[SearchRequest, Parts]:

@@ -7,13 +7,9 @@ B batch, T tokens, D model width.
 from __future__ import annotations
 
 import string
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
-from pydantic import TypeAdapter
-from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -23,6 +19,7 @@ from nas.config import Candidate
 from nas.errors import InvalidInput
 from nas.options import Shape
 from nas.specs.base import BlockSpec, Reach, at_most_max_len
+from nas.specs.probe import blame, check_options
 
 # Of further families, in this order: Tol's "bright" colours that the built-in families left, then "muted" and "vibrant"
 # ones of his that resemble none of those.
@@ -79,7 +76,7 @@ def describe(name: str, found: Any) -> BlockSpec:
         name=name,
         description=_summary(found),
         family=name,
-        letter=_free_letter(name),
+        letter=_free_letter(str(name)),
         colour=_free_colour(name),
         options=options,
         parameters=parameters,
@@ -89,10 +86,7 @@ def describe(name: str, found: Any) -> BlockSpec:
         reach=reach,
         own=found,
     )
-    try:
-        TypeAdapter(options).json_schema()
-    except (PydanticUserError, PydanticUndefinedAnnotation) as error:
-        raise InvalidInput(f"Options of block {name!r} cannot be read from JSON: {_first_line(error)}") from error
+    check_options(name, options)
     return spec
 
 
@@ -100,28 +94,35 @@ def check(candidate: Candidate, shape: Shape) -> None:
     """Build a candidate once and run it on a few tokens, so that a mistake is told before the training.
 
     Raises:
-        InvalidInput: it cannot be built or run, its output is not (B, T, D), or a token sees later ones in a causal
-            shape.
+        InvalidInput: it cannot be built, run or trained, its output is not (B, T, D) or not finite, or a token sees
+            later ones in a causal shape.
     """
     name = candidate.block
     tokens = min(shape.max_len, _CHECKED_TOKENS)
-    with torch.random.fork_rng(devices=[]), torch.no_grad():
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        with blame(name, f"be built with {candidate.options}"):
+        with blame(name, f"be built with {candidate.options}"), torch.no_grad():
             found = catalog.block(name).own
             assert found is not None
             block: Block = found(shape, candidate.built_options()).eval()
-        for parameter in block.parameters():  # as if trained: weights that start at zero would hide what they do
-            parameter.add_(0.1 * torch.randn_like(parameter))
+            for parameter in block.parameters():  # as if trained: weights that start at zero would hide what they do
+                parameter.add_(0.1 * torch.randn_like(parameter))
         x = torch.randn(2, tokens, shape.d_model)
         later = x.clone()
         later[:, tokens // 2 :] = torch.randn(2, tokens - tokens // 2, shape.d_model)
-        with blame(name, f"run {tokens} tokens"):
+        with blame(name, f"run {tokens} tokens"), torch.no_grad():
             context = _context(shape, tokens, 0, device="cpu")
-            out, changed = block(x, context), block(later, context)
-    if not isinstance(out, torch.Tensor) or out.shape != x.shape:
-        got = tuple(out.shape) if isinstance(out, torch.Tensor) else type(out).__name__
-        raise InvalidInput(f"block {name!r} answers {tuple(x.shape)} with {got}; it must keep the shape (B, T, D)")
+            out, changed = block(x.clone(), context), block(later, context)
+        _check_output(name, out, x)
+        if shape.memory_length and block.uses_memory:
+            memory = min(shape.memory_length, _CHECKED_TOKENS) - 1 or 1  # another number than that of the tokens
+            with blame(name, f"run {tokens} tokens behind {memory} of memory"), torch.no_grad():
+                behind = block(x.clone(), _context(shape, tokens, memory, batch=2, device="cpu"))
+            _check_output(name, behind, x)
+        with blame(name, "be trained"):
+            # Through a product, whose gradient needs its result as it was: a slot's norm is such a step too.
+            hidden = (x.requires_grad_() * 1.0).tanh()
+            (hidden + block.train()(hidden, context)).sum().backward()
     before, after = out[:, : tokens // 2], changed[:, : tokens // 2]
     # Sums in another order differ by some 1e-6 of their size.
     if shape.causal and not torch.allclose(before, after, rtol=1e-3, atol=1e-4 * float(out.abs().max())):
@@ -131,18 +132,12 @@ def check(candidate: Candidate, shape: Shape) -> None:
         )
 
 
-@contextmanager
-def blame(name: str, doing: str) -> Iterator[None]:
-    """Whatever the user's own code raises within becomes one line that names the block."""
-    try:
-        yield
-    except Exception as error:
-        raise InvalidInput(f"block {name!r} cannot {doing}: {type(error).__name__}: {_first_line(error)}") from error
-
-
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else "no reason given"
+def _check_output(name: str, out: Any, x: torch.Tensor) -> None:
+    if not isinstance(out, torch.Tensor) or out.shape != x.shape:
+        got = tuple(out.shape) if isinstance(out, torch.Tensor) else type(out).__name__
+        raise InvalidInput(f"block {name!r} answers {tuple(x.shape)} with {got}; it must keep the shape (B, T, D)")
+    if not torch.isfinite(out).all():
+        raise InvalidInput(f"block {name!r} answers random tokens with numbers that are not finite")
 
 
 def _weightless(name: str, found: type[Block], shape: Shape, options: Any) -> Block:
@@ -151,13 +146,13 @@ def _weightless(name: str, found: type[Block], shape: Shape, options: Any) -> Bl
         return found(shape, options).eval()
 
 
-def _context(shape: Shape, tokens: int, memory: int, device: str = "meta") -> Context:
+def _context(shape: Shape, tokens: int, memory: int, batch: int = 1, device: str = "meta") -> Context:
     width = (shape.n_heads, shape.head_width)
     has_biases = shape.positions == "transformer_xl"
     return Context(
         causal=shape.causal,
         positions=torch.arange(tokens, device=device),
-        memory=torch.zeros(1, memory, shape.d_model, device=device) if memory else None,
+        memory=torch.zeros(batch, memory, shape.d_model, device=device) if memory else None,
         biases=(torch.zeros(width, device=device), torch.zeros(width, device=device)) if has_biases else None,
     )
 

@@ -21,6 +21,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from api import page as built_page
 from api.commands.findings import Finding
 from api.version import installed
+from nas import catalog
 
 OLDEST_PYTHON = (3, 11)
 IMPORT_TIMEOUT_S = 60.0
@@ -70,6 +71,15 @@ def packages(distribution: str = "blockwright") -> Finding:
             what = f"{requirement.name} is {found}; {installed()} needs {requirement.name}{requirement.specifier}"
             return Finding("blockwright", "fail", what, _REINSTALL)
     return Finding("blockwright", "ok", f"{installed()}, with all packages that it needs")
+
+
+def blocks() -> Finding:
+    """Blocks of installed packages, and those that are left out."""
+    known = catalog.installed()
+    if known.refused:
+        return Finding("blocks", "warn", "; ".join(known.refused), "correct or uninstall its package; it is left out")
+    others = sorted(set(known.specs) - set(catalog.BUILT_IN))
+    return Finding("blocks", "ok", f"the built-in ones and {', '.join(others)}" if others else "the built-in ones")
 
 
 def torch() -> Finding:

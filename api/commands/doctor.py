@@ -55,6 +55,7 @@ def examine(data_dir: Path | None, timeout_s: float = TIMEOUT_S) -> list[Finding
         "ray": machine.ray,
         "optuna": machine.optuna,
         "page": machine.page,
+        "blocks": machine.blocks,
         "memory": machine.memory,
     }
     given: dict[str, Any] = {} if data_dir is None else {"data_dir": data_dir}

@@ -119,6 +119,10 @@ def migrate(data_dir: DataDir = None) -> None:
 
 
 def _settings(host: str | None, port: int | None, data_dir: Path | None) -> Settings:
+    from nas import catalog
+
+    for reason in catalog.installed().refused:
+        print(f"{reason}; it is left out", file=sys.stderr)
     given: dict[str, Any] = {"host": host, "port": port, "data_dir": data_dir}
     return _with_database(Settings(**{name: value for name, value in given.items() if value is not None}))
 

@@ -79,6 +79,9 @@ class BlockSpec:
     own: type[Any] | None = None
 
     def __post_init__(self) -> None:
+        for attribute in ("name", "family", "description", "letter", "colour", "class_path"):
+            if not isinstance(getattr(self, attribute), str):
+                raise InvalidInput(f"{attribute} of a block is {getattr(self, attribute)!r}; it must be a string")
         for attribute in ("name", "family"):
             if not re.fullmatch(NAME, getattr(self, attribute)):
                 raise InvalidInput(

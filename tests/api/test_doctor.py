@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from api.settings import Settings
 from api.version import installed
 from db import migrate, revision
 from db.engine import make_engine, transaction
+from nas import catalog
 from tests.api.running import Running, running
 from tests.api.test_cli import Run, run
 from tests.postgresql import Server
@@ -102,6 +104,18 @@ def test_packages_that_do_not_fit_together(tmp_path: Path, monkeypatch: pytest.M
     distribution(tmp_path, "bw_two", "1.5")
     what = f"bw-two is 1.5; {installed()} needs bw-two>=2"
     assert machine.packages("bw-one") == Finding("blockwright", "fail", what, REINSTALL)
+
+
+def test_blocks_of_installed_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert machine.blocks() == Finding("blocks", "ok", "the built-in ones")
+    found = catalog.Installed({**catalog.BUILT_IN, "wide": catalog.block("ffn")}, ())
+    monkeypatch.setattr(catalog, "installed", lambda: found)
+    assert machine.blocks() == Finding("blocks", "ok", "the built-in ones and wide")
+    monkeypatch.setattr(
+        catalog, "installed", lambda: replace(found, refused=("entry point 'a:B' cannot be loaded: no",))
+    )
+    todo = "correct or uninstall its package; it is left out"
+    assert machine.blocks() == Finding("blocks", "warn", "entry point 'a:B' cannot be loaded: no", todo)
 
 
 BROKEN = [
@@ -601,7 +615,7 @@ def light(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("BLOCKWRIGHT_PORT", "0")
 
 
-NAMES = ["python", "blockwright", "torch", "ray", "optuna", "page", "memory"]
+NAMES = ["python", "blockwright", "torch", "ray", "optuna", "page", "blocks", "memory"]
 SERVICE_NAMES = ["shared memory", "temporary folder", "data folder", "disk", "database", "clock", "token", "port"]
 SERVICE_NAMES += ["service", "dispatcher", "ray cluster"]
 

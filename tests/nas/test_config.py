@@ -60,6 +60,10 @@ def refusals(request: dict[str, Any] | str) -> list[tuple[str, str]]:
             "Value error, unknown option 'width' of block 'ffn'; known: activation, bias, ratio",
         ),
         (
+            "space.candidates", [{"label": "f", "block": "ffn", "options": {"x" * 1000: 4}}], "space.candidates.0",
+            f"Value error, unknown option '{'x' * 60}' of block 'ffn'; known: activation, bias, ratio",
+        ),
+        (
             "space.candidates", [{"label": "i", "block": "identity", "options": {"width": 4}}], "space.candidates.0",
             "Value error, unknown option 'width' of block 'identity'; known: none",
         ),

@@ -23,7 +23,7 @@ from torch.testing import assert_close
 from nas import catalog, own_block
 from nas.architecture import Architecture
 from nas.blocks import block_class
-from nas.blocks.base import Block, Context, PositionWise
+from nas.blocks.base import Block, Context, PositionWise, with_memory
 from nas.config import Candidate, SearchRequest
 from nas.cost import LatencyTable
 from nas.data.corpora import fingerprint
@@ -203,9 +203,10 @@ class Unreadable(Block):
         ("conv", Unreadable, "Options of block 'conv' cannot be read from JSON: "),
         ("Conv 2", Shift, "name of a block is 'Conv 2'; it must be a lower-case letter and then at most 39"),
         ("ffn", Shift, "block 'ffn' is built in; give yours another name$"),
+        (3, Shift, "name of a block is 3; it must be a string$"),
     ],
 )  # fmt: skip
-def test_what_is_no_block_is_one_line(name: str, found: Any, message: str) -> None:
+def test_what_is_no_block_is_one_line(name: Any, found: Any, message: str) -> None:
     with pytest.raises(InvalidInput, match=f"^{message}") as raised:
         search({}, blocks={name: found})
     assert "\n" not in str(raised.value)
@@ -237,9 +238,42 @@ class Peeking(Shift):
         return x.flip(1)
 
 
+class Boundless(Shift):
+    def forward(self, x: Tensor, context: Context) -> Tensor:
+        return x / 0
+
+
+class Lazy(Shift):
+    def __init__(self, shape: Shape, options: ShiftOptions) -> None:
+        super().__init__(shape, options)
+        self.proj = nn.LazyLinear(shape.d_model)
+
+
+class Overwriting(Shift):
+    def forward(self, x: Tensor, context: Context) -> Tensor:
+        x += 1
+        return x.clone()
+
+
+class Spilling(Shift):
+    uses_memory = True
+
+    def forward(self, x: Tensor, context: Context) -> Tensor:
+        return with_memory(x, context)
+
+
+class Endless(Shift):
+    longest = "any"  # type: ignore[assignment]
+
+
 @pytest.mark.parametrize(
     ("found", "message"),
     [
+        (Boundless, "block 'mine' answers random tokens with numbers that are not finite$"),
+        (Lazy, "block 'mine' cannot be built with .*: ValueError: Attempted to use an uninitialized parameter"),
+        (Overwriting, "block 'mine' cannot be trained: RuntimeError: .* has been modified by an inplace operation"),
+        (Spilling, r"block 'mine' answers \(2, 16, 16\) with \(2, 23, 16\); it must keep the shape"),
+        (Endless, "block 'mine' cannot tell its reach: TypeError: .* is no nas.specs.base.Reach of a whole number"),
         (Broken, r"block 'mine' cannot be built with \{'by': 1, 'kind': 'plain'\}: KeyError: 'n_groups\\nand more'$"),
         (Growing, r"block 'mine' answers \(2, 16, 16\) with \(2, 16, 32\); it must keep the shape \(B, T, D\)$"),
         (Tuples, r"block 'mine' answers \(2, 16, 16\) with tuple; it must keep the shape"),
@@ -249,6 +283,10 @@ class Peeking(Shift):
 )
 def test_a_mistake_in_a_block_is_told_before_the_training(found: type[Block], message: str) -> None:
     body = small()
+    if found is Spilling:
+        body["space"]["memory_length"] = 8
+    if found is Endless:
+        body["task"] = {"train_length": 16, "serve": [{"batch": 2, "query_length": 17}]}
     if found is Failing:
         body["space"]["max_len"] = 15
         body["task"] = {"train_length": 15, "serve": [{"batch": 2, "query_length": 15}]}
@@ -335,6 +373,20 @@ def test_a_class_of_the_same_name_replaces_the_one_before() -> None:
     result = search_for_shift(Echo)
     assert result.request.space.candidate("shift").options == {}
     assert block_class("shift") is Echo
+
+
+@dataclass(frozen=True)
+class Misdefaulted:
+    by: int = "one"  # type: ignore[assignment]
+
+
+def test_defaults_of_another_type_are_one_line() -> None:
+    found = type("Misdefaulting", (Shift,), {"Options": Misdefaulted})
+    message = (
+        "^default 'one' of option 'by' of block 'mine' is not of its type: input should be a valid integer"
+    )
+    with pytest.raises(InvalidInput, match=message):
+        search({}, blocks={"mine": found})
 
 
 def test_a_request_made_for_the_class_before_says_which_option_is_gone() -> None:
