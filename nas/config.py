@@ -358,6 +358,7 @@ class SearchRequest(_Config):
                 f"space.backbone.n_classes is {self.space.backbone.n_classes} but task.objective is "
                 f"{self.task.objective!r}, which predicts tokens; it must be 0"
             )
+        self.network_config([self.space.labels[0]] * self.space.n_slots, self.task.vocab_size)  # refuses what it must
         families = {candidate.family for candidate in self.space.candidates}
         budget = self.budget.latency
         needs_parent = bool(self.retrain.baselines) or (budget is not None and budget.ratio_to_parent is not None)

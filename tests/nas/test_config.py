@@ -95,6 +95,11 @@ def refusals(request: dict[str, Any] | str) -> list[tuple[str, str]]:
             "Value error, space.backbone.n_classes is 2 but task.objective is 'causal_lm', which predicts tokens; "
             "it must be 0",
         ),
+        (
+            "space.backbone", {"cutoffs": [10, 30, 90, 500], "div_value": 8}, "",
+            "Value error, div_value is 8 with 3 cutoffs below the vocabulary; the last cluster of d_model 64 would "
+            "have no width",
+        ),
         ("task.serve", [], "task.serve", "Tuple should have at least 1 item after validation, not 0"),
         ("method.alpha_share", 0, "method.alpha_share", "Input should be greater than 0"),
         ("method.warmup_share", 1, "method.warmup_share", "Input should be less than 1"),
