@@ -382,9 +382,7 @@ class Misdefaulted:
 
 def test_defaults_of_another_type_are_one_line() -> None:
     found = type("Misdefaulting", (Shift,), {"Options": Misdefaulted})
-    message = (
-        "^default 'one' of option 'by' of block 'mine' is not of its type: input should be a valid integer"
-    )
+    message = "^default 'one' of option 'by' of block 'mine' is not of its type: input should be a valid integer"
     with pytest.raises(InvalidInput, match=message):
         search({}, blocks={"mine": found})
 
