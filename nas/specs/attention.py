@@ -6,6 +6,7 @@ from nas.options import AttentionOptions, Shape
 from nas.specs.base import BlockSpec, Reach
 
 T5_ENTRIES = 32  # of the table of relative biases, for each head
+T5_FARTHEST = 128  # tokens from which on all keys share an entry
 LINEAR_CHUNK = 64  # tokens per chunk of nas.blocks.linear
 
 
@@ -93,6 +94,8 @@ def reach(shape: Shape, options: AttentionOptions) -> Reach:
         return Reach(None, "it sums over any number of keys; the more there are, the less each one weighs")
     if options.window is not None:
         return Reach(None, f"it looks no farther than its window, {options.window} keys, so any length will do")
+    if "relative_bias" in options.where(shape) and shape.max_len + shape.memory_length <= T5_FARTHEST:
+        return Reach(None, "any length runs, but it has learned nothing of distances beyond those of training")
     return Reach(
         None,
         {

@@ -467,3 +467,14 @@ def test_any_length_will_do(options: AttentionOptions) -> None:
     reach = SPEC.reach(shape_for(options), options)
     assert reach.longest is None
     assert "any" in reach.why
+
+
+@pytest.mark.parametrize("positions", ["relative_bias", "relative_bias_only"])
+def test_relative_biases_that_training_has_not_reached_are_not_praised(positions: Any) -> None:
+    def why(max_len: int, memory_length: int = 0) -> str:
+        return SPEC.reach(Shape(D, H, max_len, memory_length=memory_length), AttentionOptions(positions=positions)).why
+
+    assert "128 or more tokens away share" in why(129)
+    assert why(129) == why(65, memory_length=64)
+    assert why(128) == "any length runs, but it has learned nothing of distances beyond those of training"
+    assert t5_bucket(torch.tensor([128, 10**6]), causal=True).tolist() == [31, 31]
