@@ -119,7 +119,7 @@ def test_the_replay_of_gaussian_keys_runs(
         monkeypatch.setattr(replay_mgk, name, value)
     monkeypatch.setattr(replay_mgk, "STEPS", {"text": 2, "listops": 2})
     replay_mgk.expressions.cache_clear()
-    replay_mgk.main(["--seeds", "1", "--results", str(tmp_path / "rows.json")])
+    replay_mgk.main(["--probes", *replay_mgk.PROBES, "--seeds", "1", "--results", str(tmp_path / "rows.json")])
     replay_mgk.expressions.cache_clear()
     last = json.loads(capsys.readouterr().out.splitlines()[-1])
     for probe in ("text", "listops"):
