@@ -19,6 +19,10 @@ POSITIONS = ("none", "relative_bias", "rotary", "transformer_xl")
 # 0.3 to 0.6 at 1536. Forward alone: 1.3 to 1.8 at 768, 1.0 to 1.3 at 1024, 0.7 to 0.9 at 1280 and above.
 FFT_FROM = 1024
 
+T5_BUCKETS = 32  # of distances, each with a bias for each head
+T5_FARTHEST = 128  # keys at this distance and beyond share the last bucket
+LINEAR_CHUNK = 64  # tokens of linear attention that are taken at once
+
 
 def ranged(default: int | None, least: int, most: int) -> Any:
     """A field of whole numbers in a range, which `check_ranges` keeps and the JSON schema of options tells."""

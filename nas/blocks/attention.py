@@ -14,10 +14,7 @@ from torch import Tensor, nn
 
 from nas.blocks.base import Block, Cache, Context, allowed_keys, key_positions, rotate, sinusoids, with_memory
 from nas.blocks.linear import features, linear_attention, linear_step
-from nas.options import AttentionOptions, Shape
-
-T5_BUCKETS = 32
-T5_FARTHEST = 128  # keys at this distance and beyond share the last bucket
+from nas.options import T5_BUCKETS, T5_FARTHEST, AttentionOptions, Shape
 
 
 class Attention(Block):

@@ -13,13 +13,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from nas.options import LINEAR_CHUNK
+
 
 def features(x: Tensor) -> Tensor:
     """phi(x) = elu(x) + 1, never negative: equation 7 of the paper."""
     return F.elu(x) + 1
 
 
-def linear_attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool, chunk: int = 64) -> Tensor:
+def linear_attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool, chunk: int = LINEAR_CHUNK) -> Tensor:
     """Average v by weights proportional to q_i . k_j, without a (T, S) matrix.
 
     Causal sums are taken by chunks of tokens: those inside a chunk as a masked product, those of earlier chunks and of

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from nas.options import AttentionOptions, Shape
+from nas.options import LINEAR_CHUNK, T5_BUCKETS, T5_FARTHEST, AttentionOptions, Shape
 from nas.specs.base import BlockSpec, Reach
-
-T5_ENTRIES = 32  # of the table of relative biases, for each head
-T5_FARTHEST = 128  # tokens from which on all keys share an entry
-LINEAR_CHUNK = 64  # tokens per chunk of nas.blocks.linear
 
 
 def parameters(shape: Shape, options: AttentionOptions) -> int:
@@ -18,7 +14,7 @@ def parameters(shape: Shape, options: AttentionOptions) -> int:
     if options.bias:
         count += kv_width + shape.d_model + (width + kv_width if content else 0)
     if where in ("relative_bias", "relative_bias_only"):
-        count += T5_ENTRIES * heads
+        count += T5_BUCKETS * heads
     if where == "transformer_xl":
         count += shape.d_model * width
     return count
