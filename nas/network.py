@@ -42,14 +42,19 @@ def shortest(reaches: Iterable[int | None]) -> int | None:
     return min(bounds) if bounds else None
 
 
-def unpacked_memory(memory: Memory | None, n_slots: int, key_padding: Tensor | None) -> Sequence[Tensor | None]:
+def unpacked_memory(
+    memory: Memory | None, n_slots: int, length: int, key_padding: Tensor | None
+) -> Sequence[Tensor | None]:
     """One entry for each slot.
 
     Raises:
-        ValueError: memory is of another number of slots, or comes with padding, which it would keep as real tokens.
+        ValueError: there is memory where the shape's memory_length is 0, as an encoder's is, or of another number of
+            slots, or beside padding.
     """
     if memory is None:
         return [None] * n_slots
+    if not length:
+        raise ValueError("memory is given, but the network's memory_length is 0; it must be None")
     if len(memory) != n_slots:
         raise ValueError(f"memory has {len(memory)} entries; the network has {n_slots} slots")
     if key_padding is not None:
@@ -166,14 +171,15 @@ class Network(nn.Module):
             token_types: (B, T) type of each token; None: all are of type 0.
 
         Returns:
-            (B, T, D), and the memory for the next segment; None where the shape has no memory.
+            (B, T, D), and the memory for the next segment; None where the shape has no memory, and behind padding,
+            which memory would take for real tokens.
 
         Raises:
             ValueError: the input is not (B, T) or is longer than `longest`, or memory does not fit the network.
         """
         check_tokens(tokens, self.longest)
-        earlier = unpacked_memory(memory, len(self.config.slots), key_padding)
         length = self.config.shape.memory_length
+        earlier = unpacked_memory(memory, len(self.config.slots), length, key_padding)
         kept: Memory = [None] * len(self.config.slots)
         context = self.backbone.context(tokens, key_padding)
         x = self.backbone.embed(tokens, token_types)
@@ -181,7 +187,7 @@ class Network(nn.Module):
             if length and slot.block.uses_memory:
                 kept[number] = remember(earlier[number], x, length)
             x = slot(x, context, earlier[number])
-        return x, kept if length else None
+        return x, kept if length and key_padding is None else None
 
     def forward(
         self,

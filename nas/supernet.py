@@ -169,7 +169,8 @@ class Supernet(nn.Module):
             key_padding: (B, T) bool, True where a token is real; None when all are.
 
         Returns:
-            (B, T, D) for the backbone's head, and the memory for the next segment; None where the space has no memory.
+            (B, T, D) for the backbone's head, and the memory for the next segment; None where the space has no memory,
+            and behind padding.
 
         Raises:
             ValueError: the input is not (B, T) or is longer than `longest`, or memory does not fit the supernet.
@@ -180,7 +181,7 @@ class Supernet(nn.Module):
             kept.append(self._remember(slot, earlier[index], x))
             factor = None if factors is None else factors[index]
             x = _mixed(slot).one(x, context, choice, factor, earlier[index])
-        return x, kept if self.memory_length else None
+        return x, kept if self.memory_length and key_padding is None else None
 
     def forward_mixture(
         self,
@@ -202,7 +203,8 @@ class Supernet(nn.Module):
             key_padding: (B, T) bool, True where a token is real; None when all are.
 
         Returns:
-            (B, T, D) for the backbone's head, and the memory for the next segment; None where the space has no memory.
+            (B, T, D) for the backbone's head, and the memory for the next segment; None where the space has no memory,
+            and behind padding.
 
         Raises:
             ValueError: as `forward_path`.
@@ -213,13 +215,13 @@ class Supernet(nn.Module):
             kept.append(self._remember(slot, earlier[index], x))
             only = None if path is None else path[index]
             x = _mixed(slot).mixture(x, context, weights[index], only, earlier[index])
-        return x, kept if self.memory_length else None
+        return x, kept if self.memory_length and key_padding is None else None
 
     def _enter(
         self, tokens: Tensor, memory: Memory | None, key_padding: Tensor | None
     ) -> tuple[Tensor, Context, Sequence[Tensor | None]]:
         check_tokens(tokens, self.longest)
-        earlier = unpacked_memory(memory, len(self.slots), key_padding)
+        earlier = unpacked_memory(memory, len(self.slots), self.memory_length, key_padding)
         return self.backbone.embed(tokens), self.backbone.context(tokens, key_padding), earlier
 
     def _remember(self, slot: nn.Module, earlier: Tensor | None, x: Tensor) -> Tensor | None:

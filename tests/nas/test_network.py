@@ -375,6 +375,17 @@ def test_memory_of_another_network_is_refused() -> None:
         net.body(tokens(), [None] * 3)
 
 
+@pytest.mark.parametrize("shape", [SHAPE, ENCODER], ids=["decoder", "encoder"])
+def test_memory_where_none_is_kept_is_refused(shape: Shape) -> None:
+    with pytest.raises(ValueError, match=r"^memory is given, but the network's memory_length is 0; it must be None$"):
+        network(("mean", "ffn"), shape).body(tokens(), [torch.zeros(2, 5, 16), None])
+
+
+def test_padding_leaves_no_memory() -> None:
+    net = network(("mean", "ffn"), replace(SHAPE, memory_length=7))
+    assert net.body(tokens(), key_padding=PADDING)[1] is None
+
+
 def test_memory_beside_padding_is_refused() -> None:
     net = network(("mean", "ffn"), replace(SHAPE, memory_length=7))
     _, memory = net.body(tokens())

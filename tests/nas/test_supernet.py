@@ -270,9 +270,17 @@ def test_space_whose_candidates_read_no_memory_keeps_none(tokens: Tensor) -> Non
     assert Supernet(space, V, CLASSES).forward_path(tokens, [0, 1])[1] == [None, None]
 
 
+def test_padding_leaves_no_memory(remembering: Supernet, tokens: Tensor) -> None:
+    padding = torch.ones(2, T, dtype=torch.bool)
+    assert remembering.forward_path(tokens, [0, 1, 0], key_padding=padding)[1] is None
+    assert remembering.forward_mixture(tokens, torch.full((3, K), 1 / K), key_padding=padding)[1] is None
+
+
 def test_memory_of_another_depth_and_long_inputs_are_refused(remembering: Supernet, tokens: Tensor) -> None:
     with pytest.raises(ValueError, match=r"^memory has 2 entries; the network has 3 slots$"):
         remembering.forward_path(tokens, [0, 0, 0], memory=[None, None])
+    with pytest.raises(ValueError, match=r"^memory is given, but the network's memory_length is 0; it must be None$"):
+        build(SPACES["pre"]).forward_path(tokens, [0, 0, 0], memory=[None, None, None])
     assert remembering.longest == T  # the free SGU's
     with pytest.raises(ValueError, match=r"^input has 9 tokens; this network takes at most 8$"):
         remembering.forward_path(torch.zeros(1, 9, dtype=torch.long), [0, 0, 0])
