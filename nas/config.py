@@ -19,6 +19,10 @@ from nas.options import BackboneConfig, NetworkConfig, Shape, SlotConfig
 from nas.specs.probe import blame, reach
 from nas.text import NAME
 
+# Of a supernet. With gradients and AdamW's two moments in float32 they take 128 GiB, which no single GPU has to spare;
+# a typing error of some zeros, or N x N weights at a great length, must be told before it takes a machine's memory.
+MAX_PARAMETERS = 2**33
+
 
 class _Config(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     pass
@@ -130,6 +134,15 @@ class SearchSpace(_Config):
         for label in labels:
             if labels.count(label) > 1:
                 raise ValueError(f"label {label!r} stands for two candidates; labels must differ")
+        counts = self.parameters()
+        total = self.n_slots * sum(counts.values())
+        if total > MAX_PARAMETERS:
+            largest = max(counts, key=lambda label: counts[label])
+            raise ValueError(
+                f"the supernet has {total / 1e9:,.1f} billion parameters, which take {16 * total / 1e9:,.0f} GB with "
+                f"gradients and moments; it may have {MAX_PARAMETERS / 1e9:.1f} billion. Candidate {largest!r} has the "
+                f"most, {counts[largest] / 1e9:,.1f} billion in each of {self.n_slots} slots"
+            )
         where = self.backbone.position_embedding
         if self.memory_length and where != "none":
             raise ValueError(
@@ -149,6 +162,15 @@ class SearchSpace(_Config):
             if told.longest is not None and tokens > told.longest:
                 return f"candidate {candidate.label!r} cannot run there: {told.why}"
         return None
+
+    def parameters(self) -> dict[str, int]:
+        """Parameters of one slot's block, by label of the candidate; of a class in Python not counted, as 0."""
+        shape, counts = self.shape(), {}
+        for candidate in self.candidates:
+            spec = catalog.block(candidate.block)
+            with blame(spec.name, "count its parameters"):
+                counts[candidate.label] = 0 if spec.own else spec.parameters(shape, candidate.built_options())
+        return counts
 
     @property
     def labels(self) -> list[str]:

@@ -72,6 +72,16 @@ def test_one_search_holds_several_candidates_of_a_block() -> None:
             "must be 'none' with memory",
         ),
         ({"d_model": 64, "n_heads": 5}, "d_model 64 is not divisible by n_heads 5"),
+        (
+            {"n_slots": 4, "max_len": 65536, "candidates": ["ffn", "sgu"]},  # N x N weights: 4 * 65536^2
+            "the supernet has 17.2 billion parameters, which take 275 GB with gradients and moments; it may have 8.6 "
+            "billion. Candidate 'sgu' has the most, 4.3 billion in each of 4 slots",
+        ),
+        (
+            {"n_slots": 512, "d_model": 16384, "n_heads": 256, "candidates": ["attention"]},  # 512 * 4 * 16384^2
+            "the supernet has 549.8 billion parameters, which take 8,796 GB with gradients and moments; it may have "
+            "8.6 billion. Candidate 'attention' has the most, 1.1 billion in each of 512 slots",
+        ),
     ],
     ids=str,
 )
@@ -79,6 +89,15 @@ def test_space_that_cannot_be_built_is_refused(space: dict[str, Any], message: s
     with pytest.raises(ValidationError) as error:
         SearchSpace.model_validate(space)
     assert [each["msg"] for each in error.value.errors()] == [f"Value error, {message}"]
+
+
+def test_parameters_of_a_slot_are_those_of_its_blocks() -> None:
+    space = SearchSpace.model_validate({"candidates": ["attention", "identity", TOEPLITZ]})
+    assert space.parameters() == {
+        "attention": 4 * 64**2,
+        "identity": 0,
+        "toeplitz": 64 * 256 + 256 + 128 * 64 + 64 + 2 * 128 + 128 + 1,
+    }
 
 
 @pytest.mark.parametrize(
