@@ -279,6 +279,9 @@ def test_dropout_acts_in_training_alone_and_keeps_the_mean(name: str, options: A
 
 @over_all
 def test_each_rate_of_dropout_acts_on_what_it_is_for(name: str, options: Any) -> None:
+    if name not in catalog.FAMILIES:
+        pytest.skip("what a block of others drops is theirs to say")
+
     def acts(rate: str) -> bool:
         shape = replace(shape_for(options), **{rate: 0.5})
         block = trained(make(name, options, shape)).train()
