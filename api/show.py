@@ -105,7 +105,7 @@ def result(found: Mapping[str, Any]) -> RenderableType:
         parts.append(Text())
     parts.append(_architectures(found, drawn))
     parts.append(Text())
-    parts.append(_figures(found))
+    parts.append(_figures(found, drawn))
     return Group(*parts)
 
 
@@ -125,11 +125,14 @@ def _architectures(found: Mapping[str, Any], drawn: Looks) -> Table:
     return table
 
 
-def _figures(found: Mapping[str, Any]) -> Table:
+def _figures(found: Mapping[str, Any], drawn: Looks) -> Table:
     table = Table(box=None, show_header=False, padding=(0, 1))
     table.add_column()
     table.add_column(overflow="fold")
     quality, latency, export = found["quality"], found["latency"], found["export"]
+    letters = [look.letter for look in drawn.values()]
+    if len(set(letters)) < len(letters):  # several candidates of one block, which the strip does not tell apart
+        table.add_row("slots", Text(", ".join(found["derived"]["slots"])))
     table.add_row("rule", Text(found["rule"]["statement"]))
     if quality is not None:
         table.add_row(

@@ -504,9 +504,10 @@ def _figures(winner: Retrained, comparison: Comparison | None, objective: str) -
     figures: dict[str, Any] = {f"test {unit}, mean of the seeds": float(np.mean(winner.test_nats)) / float(np.log(2))}
     if comparison is not None:
         quality, latency = comparison.quality, comparison.latency
+        seeds = "1 seed" if quality.n_seeds == 1 else f"{quality.n_seeds} seeds"
         figures |= {
             "against the interleaved parent": f"{quality.verdict}: {quality.mean_bits_per_byte:+.4f} {unit}, "
-            f"95% interval {quality.low:+.4f} to {quality.high:+.4f}, {quality.n_seeds} seeds",
+            f"95% interval {quality.low:+.4f} to {quality.high:+.4f}, {seeds}",
             "latency against the parent": f"{latency.ratio:.3f}, repeatable to {latency.repeatability:.3f}",
         }
     return figures

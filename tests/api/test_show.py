@@ -89,6 +89,13 @@ def test_a_result_is_printed_with_everything_that_was_found() -> None:
     assert undecided[0].split()[0] == "2"
 
 
+def test_candidates_of_one_block_are_told_by_their_labels() -> None:
+    assert "slots" not in {line.split()[0] for line in printed(RESULT).splitlines() if line.strip()}
+    search = {**RESULT["search"], "candidates": [*CANDIDATES, {**CANDIDATES[0], "label": "local"}]}
+    text = printed({**RESULT, "search": search})
+    assert f" slots         {', '.join(RESULT['derived']['slots'])}" in [line.rstrip() for line in text.splitlines()]
+
+
 def test_the_printed_result_is_what_the_service_describes() -> None:
     assert Result.model_validate(RESULT).model_dump(exclude_unset=True) == RESULT
 

@@ -89,5 +89,6 @@ def test_an_interrupted_search_with_memory_ends_in_the_model_of_an_undisturbed_o
     assert files_["config.json"]["norm_position"] == "post"
     assert files_["config.json"]["shape"]["memory_length"] == 24
     assert "| test bits per byte, mean of the seeds |" in files_["README.md"]
+    assert ", 1 seed |" in files_["README.md"]
     assert result["quality"]["n_windows"] == 8
     assert result["latency"]["ratio"] > 0
