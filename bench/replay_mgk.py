@@ -12,7 +12,7 @@ key-norm term without a mixture. Arms of a seed see the same data in the same or
 
 Each finished run is kept in --results, and an interrupted replay goes on from there.
 
-    python bench/replay_mgk.py [--probes capacity text] [--seeds 3] [--results build/replay_mgk.json]
+    python bench/replay_mgk.py [--probes capacity text] [--seeds 5] [--results build/replay_mgk.json]
 
 B batch, N tokens, C codes, W head width, M keys per token.
 """
@@ -69,6 +69,15 @@ ARMS: dict[str, SlotConfig] = {
     "MGK-4": SlotConfig("mgk", {"n_heads": 4, "n_keys": 2}),
     "sMGK-4": SlotConfig("mgk", {"n_heads": 4, "n_keys": 2, "keys": "shifted"}),
 }
+# Pairs that the controls are for: equal parameters, equal products, the mixture alone, the key-norm term alone.
+CONTROLS = (
+    ("MGK-4", "softmax-5"),
+    ("MGK-4", "softmax-6"),
+    ("MGK-4", "GK-4"),
+    ("GK-4", "softmax-4"),
+    ("sMGK-4", "softmax-4"),
+    ("sMGK-4", "GK-4"),
+)
 
 
 class Probe(nn.Module):
@@ -288,6 +297,11 @@ def report_arms(probe: str, rows: Sequence[dict[str, Any]], seeds: Sequence[int]
         difference = "" if arm == "softmax-8" else f"{mean:+.3f} +- {error:.3f}"
         parameters = kept[arm, seeds[0]]["attention_parameters"]
         print(f"  {arm:<10} {parameters:>10,}  {shown}; {values.mean():.3f}; {difference}")
+    controls = {}
+    for first, second in CONTROLS:
+        mean, error = paired(list(found[first] - found[second]))
+        controls[f"{first} - {second}"] = [round(mean, 4), round(error, 4)]
+        print(f"  {first} - {second}: {mean:+.4f} +- {error:.4f}")
     for arm in ("MGK-4", "softmax-4"):
         verdict = "not worse" if worst[arm] < MARGIN[probe] else "cannot tell"
         print(f"  {arm} is at most {worst[arm]:.3f} worse than softmax-8 (95%), margin {MARGIN[probe]:g}: {verdict}")
@@ -299,6 +313,7 @@ def report_arms(probe: str, rows: Sequence[dict[str, Any]], seeds: Sequence[int]
     return {
         "lines": {name: round(value, 4) for name, value in lines.items()},
         "quality": {arm: [float(value) for value in values] for arm, values in found.items()},
+        "controls": controls,
         "at_most_worse": {arm: round(value, 4) for arm, value in worst.items()},
         "cleared": cleared,
     }
@@ -308,10 +323,11 @@ def report_capacity(rows: Sequence[dict[str, Any]], seeds: Sequence[int]) -> dic
     """Print the table of the capacity probe; what the JSON line holds."""
     kept = {(row["arm"], row["width"], row["seed"]): row["kl_nats"] for row in rows}
     print("\ncapacity, KL in nats of the attention from the wanted one, by seed")
-    print(f"  {'width':<5} {''.join(f'{arm:<18}' for arm in PROBE_ARMS)}")
+    wide = 6 * len(seeds) + 2
+    print(f"  {'width':<5} {''.join(f'{arm:<{wide}}' for arm in PROBE_ARMS)}")
     for width in PROBE_WIDTHS:
         cells = [" ".join(f"{kept[arm, width, seed]:.3f}" for seed in seeds) for arm in PROBE_ARMS]
-        print(f"  {width:<5} {''.join(f'{cell:<18}' for cell in cells)}")
+        print(f"  {width:<5} {''.join(f'{cell:<{wide}}' for cell in cells)}")
     return {
         f"{arm}, {width}": [kept[arm, width, seed] for seed in seeds] for arm in PROBE_ARMS for width in PROBE_WIDTHS
     }
@@ -320,7 +336,7 @@ def report_capacity(rows: Sequence[dict[str, Any]], seeds: Sequence[int]) -> dic
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--probes", nargs="+", choices=PROBES, default=PROBES[:2])
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--results", type=Path, default=ROOT / "build" / "replay_mgk.json")
     chosen = parser.parse_args(arguments)
     torch.set_num_threads(1)
