@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import psutil
+
+from nas.config import SearchSpace
 from nas.errors import SearchFailed
 
 ADVICE = "a smaller batch_size, train_length, d_model or n_slots needs less"
@@ -29,3 +32,23 @@ def explained() -> Iterator[None]:
             raise
         details = f" ({said[:200]})" if said else ""
         raise SearchFailed(f"memory ran out; {ADVICE}{details}") from error
+
+
+def check_room(space: SearchSpace, where: str) -> None:
+    """Refuse a supernet that is sure not to fit, before the kernel looks for a process to end.
+
+    Args:
+        space: of the supernet.
+        where: it is trained, cpu or cuda; it is made in the machine's own memory in any case.
+
+    Raises:
+        SearchFailed: its weights, on a CPU with gradients and AdamW's two moments, are more than what is free here.
+    """
+    parameters = space.n_slots * sum(space.parameters().values())
+    needed = 4 * parameters * (4 if where == "cpu" else 1)
+    free = psutil.virtual_memory().available
+    if needed > free:
+        raise SearchFailed(
+            f"the supernet's {parameters / 1e6:,.1f} million parameters need {needed / 1e9:,.1f} GB of memory, and "
+            f"{free / 1e9:,.1f} GB are free; a smaller max_len, d_model or n_slots needs less"
+        )

@@ -31,6 +31,7 @@ from nas.measure import PairedLatency, compare_latency, device_description, meas
 from nas.pressure import target_ms
 from nas.retrain import RetrainResult, build, load_network, read_result
 from nas.steps import StepRecord
+from workers import memory
 from workers.budget import derive_by_table, derive_within
 from workers.folder import write_json
 from workers.samples import Told, next_wave
@@ -140,14 +141,7 @@ def measure(request: SearchRequest, store: Store, trials: TrialRunner) -> Inputs
                 f"{_words(request.task.serve[0])} first"
             )
     else:
-        table = store.table(key) or trials.call(
-            request.resources,
-            measure_table,
-            request.space,
-            request.task.serve[0],
-            vocab_size=request.task.vocab_size,
-            threads=max(1, int(request.resources.cpus)),
-        )
+        table = store.table(key) or trials.call(request.resources, _measured, request)
     _check_budget(request, table)
     task = request.task.model_copy(update={"dataset_fingerprint": found})
     request = request.model_copy(update={"task": task, "latency_table": table.id})
@@ -511,6 +505,13 @@ def _figures(winner: Retrained, comparison: Comparison | None, objective: str) -
             "latency against the parent": f"{latency.ratio:.3f}, repeatable to {latency.repeatability:.3f}",
         }
     return figures
+
+
+def _measured(request: SearchRequest) -> LatencyTable:
+    """The latency table, where a trial would run: on its machine, and only if its supernet has room there."""
+    memory.check_room(request.space, "cuda" if request.resources.gpus > 0 else "cpu")
+    threads = max(1, int(request.resources.cpus))
+    return measure_table(request.space, request.task.serve[0], vocab_size=request.task.vocab_size, threads=threads)
 
 
 def _write_once(path: Path, content: bytes) -> None:

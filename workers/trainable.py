@@ -23,6 +23,7 @@ from nas.errors import DataError
 from nas.measure import device_description
 from nas.retrain import Retraining
 from nas.search import Search
+from workers import memory
 from workers.store import Report, Saved, TrialKey
 
 
@@ -68,7 +69,7 @@ def run_trial(spec: TrialSpec, report: Callable[[Report], None]) -> None:
 
     Raises:
         DataError: the text is not the one that the search began with.
-        SearchFailed: training diverged, or a checkpoint cannot be written.
+        SearchFailed: training diverged, memory is too small, or a checkpoint cannot be written.
     """
     request = SearchRequest.model_validate(spec.request)
     torch.set_num_threads(max(1, int(request.resources.cpus)))
@@ -105,6 +106,7 @@ def _load(spec: TrialSpec, request: SearchRequest, device: str) -> Search | Retr
     parts = split(corpus, request.task.train_length, request.method.batch_size)
     work: Search | Retraining
     if spec.architecture is None:
+        memory.check_room(request.space, device)
         work = Search(request, parts=parts, table=LatencyTable.model_validate(spec.table), device=device)
     else:
         work = Retraining(request, Architecture.from_json(dict(spec.architecture)), parts=parts, device=device)

@@ -220,7 +220,8 @@ def test_a_local_search_that_runs_out_of_memory_says_so_in_one_line(tmp_path: Pa
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2])
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
-    assert re.search(r"memory ran out; a smaller batch_size, train_length, d_model or n_slots needs less", last)
+    # The second where the machine itself is too small, whatever the limit.
+    assert re.search(r"memory ran out; a smaller batch_size, |GB are free; a smaller max_len, ", last)
     assert "Traceback" not in done.stderr
 
 
