@@ -156,10 +156,10 @@ class MixtureOfGaussianKeys(Block):
         """
         precision = self.precision(q)[:, :, None]  # (H, M or 1, 1)
         first = precision[:, :1]
-        bias = self.log_pi(q)[:, :, None] - keys.square().sum(dim=-1) * (precision / 2)  # (B, H, M, S)
+        bias = self.log_pi(q)[:, :, None] - squared_norm(keys) * (precision / 2)  # (B, H, M, S)
         queries = [q * first]
         if precision.shape[1] > 1:
-            queries.append(q.square().sum(dim=-1, keepdim=True))
+            queries.append(squared_norm(q)[..., None])
             keys = keys * (precision / first)[..., None]
             bias = torch.stack([((first - precision) / 2).expand_as(bias), bias], dim=-1)
         else:
@@ -188,7 +188,7 @@ class MixtureOfGaussianKeys(Block):
         apart = shifts[:, 1:] - shifts[:, :1]
         log_pi = self.log_pi(q)[..., None]  # (H, M, 1)
         q, k = q * precision, k + shifts[:, :1]
-        base = log_pi[:, 0] - k.square().sum(dim=-1) * (precision[:, 0] / 2)
+        base = log_pi[:, 0] - squared_norm(k) * (precision[:, 0] / 2)
         ratio = log_pi[:, 1:] - log_pi[:, :1] - apart.square().sum(dim=-1, keepdim=True) * (precision / 2)
         return q, k, (base, apart @ q.mT + ratio, (-precision * apart) @ k.mT)
 
@@ -279,15 +279,60 @@ def mix_slots(
     slots = slots.flatten(2, 3)
     fill = v.new_zeros(1).expand(*v.shape[:3], n_keys, channels - width)  # the kernel wants values as wide as keys
     values = torch.cat([v[:, :, :, None].expand(-1, -1, -1, n_keys, -1), fill], dim=-1).flatten(2, 3)
+    ends = [n_keys * keys for _, _, keys in blocks]
+    # Split, not sliced: the gradient of each slice would fill a tensor as large as what it is cut from.
+    parts = torch.split(q, [end - first for first, end, _ in blocks], 2), first_of(slots, ends), first_of(values, ends)
     mixed = []
-    # Split, not sliced: the gradient of each slice would fill a tensor as large as q.
-    for part, (first, end, keys) in zip(
-        torch.split(q, [end - first for first, end, _ in blocks], 2), blocks, strict=True
-    ):
+    for part, near, near_values, (first, end, keys) in zip(*parts, blocks, strict=True):
         mask = None if allowed is None else allowed[..., first:end, :keys].repeat_interleave(n_keys, dim=-1)
-        near = slots[:, :, : keys * n_keys], values[:, :, : keys * n_keys]
-        mixed.append(F.scaled_dot_product_attention(part, *near, mask, dropout, scale=1.0))
-    return torch.cat(mixed, dim=2)[..., :width]
+        mixed.append(F.scaled_dot_product_attention(part, near, near_values, mask, dropout, scale=1.0))
+    return torch.split(torch.cat(mixed, dim=2), [width, channels - width], dim=-1)[0]
+
+
+def squared_norm(x: Tensor) -> Tensor:  # (.., W) -> (..)
+    if torch.compiler.is_compiling():  # a compiler joins passes by itself
+        return x.square().sum(dim=-1)
+    out: Tensor = SquaredNorm.apply(x)  # type: ignore[no-untyped-call]
+    return out
+
+
+class SquaredNorm(torch.autograd.Function):
+    """The sum of squares in one pass over x, its gradient in one more; autograd's own takes three times as long."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        out: Tensor = torch.linalg.vector_norm(x, dim=-1).square()
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        x: Tensor = ctx.saved_tensors[0]
+        return (2 * grad)[..., None] * x
+
+
+def first_of(x: Tensor, ends: list[int]) -> tuple[Tensor, ...]:
+    """The first `end` positions of (B, H, S, C) for each of the rising ends, of which the last is S."""
+    if torch.compiler.is_compiling():
+        return tuple(x[:, :, :end] for end in ends)
+    out: tuple[Tensor, ...] = Prefixes.apply(x, ends)  # type: ignore[no-untyped-call]
+    return out
+
+
+class Prefixes(torch.autograd.Function):
+    """Slices whose gradients are added into the last one's, without a tensor of zeros for each."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, ends: list[int]) -> tuple[Tensor, ...]:
+        ctx.ends = ends
+        return tuple(x[:, :, :end] for end in ends)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        total = grads[-1].clone()
+        for end, grad in zip(ctx.ends[:-1], grads[:-1], strict=True):
+            total[:, :, :end] += grad
+        return total, None
 
 
 def mix_shifted(

@@ -21,7 +21,14 @@ from nas import catalog
 from nas.blocks.attention import Attention
 from nas.blocks.base import Context, allowed_keys, rotate
 from nas.blocks.linear import features
-from nas.blocks.mgk import SCORES_AT_A_TIME, MixtureOfGaussianKeys, mix_shifted, mix_shifted_by_blocks, mix_slots
+from nas.blocks.mgk import (
+    SCORES_AT_A_TIME,
+    MixtureOfGaussianKeys,
+    mix_shifted,
+    mix_shifted_by_blocks,
+    mix_slots,
+    squared_norm,
+)
 from nas.options import AttentionOptions, MgkOptions, Shape
 from tests.nas.blocks.cases_mgk import OPTIONS
 from tests.nas.blocks.harness import B, D, T, context, inputs, make, trained
@@ -165,26 +172,30 @@ def test_blocks_of_queries_make_no_difference(causal: bool, n_keys: int, padded:
     keys = EARLIER + LONG
     whole = [(0, LONG, keys)]
     v = long(keys, W, seed=3)
-    slots = long(LONG, W + 1, seed=1), long(keys, n_keys, W + 1, seed=2), v, allowed
+    target = long(LONG, W, seed=7)
+
+    def gradients(out: Tensor, each: list[Tensor]) -> tuple[Tensor, ...]:
+        return torch.autograd.grad((out * target).sum(), each, materialize_grads=True)
+
+    slots = [long(LONG, W + 1, seed=1), long(keys, n_keys, W + 1, seed=2), v]
+    slots = [part.requires_grad_() for part in slots]
     blocks = MgkOptions(n_keys=n_keys).blocks(LONG, EARLIER, causal)
     assert len(blocks) == (2 if causal else 1)
-    assert_close(mix_slots(*slots, blocks), mix_slots(*slots, whole))
+    ours, expected = mix_slots(*slots, allowed, blocks), mix_slots(*slots, allowed, whole)
+    assert_close(ours, expected)
+    for one, other in zip(gradients(ours, slots), gradients(expected, slots), strict=True):
+        assert_close(one, other)
 
     blocks = MgkOptions(keys="shifted").blocks(LONG, EARLIER, causal)
     assert len(blocks) == 5
     terms = long(keys, seed=4), long(n_keys - 1, LONG, seed=5), long(n_keys - 1, keys, seed=6)
     each = [part.requires_grad_() for part in (long(LONG, W, seed=1), long(keys, W, seed=2), v, *terms)]
-    target = long(LONG, W, seed=7)
-
-    def gradients(out: Tensor) -> tuple[Tensor, ...]:
-        return torch.autograd.grad((out * target).sum(), each, materialize_grads=True)
-
     for hard in (False, True):
         expected = mix_shifted(*each, allowed, whole, hard=hard)
         assert_close(mix_shifted(*each, allowed, blocks, hard=hard), expected)
         ours = mix_shifted_by_blocks(*each, allowed, blocks, hard=hard)
         assert_close(ours, expected)
-        for one, other in zip(gradients(ours), gradients(expected), strict=True):
+        for one, other in zip(gradients(ours, each), gradients(expected, each), strict=True):
             assert_close(one, other)
 
 
@@ -196,6 +207,16 @@ def test_rows_of_the_batch_are_computed_some_at_a_time(monkeypatch: pytest.Monke
     monkeypatch.setattr("nas.blocks.mgk.SCORES_AT_A_TIME", 1)
     assert SCORES_AT_A_TIME > 3 * T * T * B
     assert_close(block(inputs(), seen), together)
+
+
+def test_squared_norm_is_the_sum_of_squares_with_both_its_derivatives() -> None:
+    x = normal(3, W).requires_grad_()
+    assert_close(squared_norm(x), x.square().sum(dim=-1))
+    assert torch.autograd.gradcheck(squared_norm, x)
+    assert torch.autograd.gradgradcheck(squared_norm, x)
+    zero = torch.zeros(1, W).requires_grad_()
+    (gradient,) = torch.autograd.grad(squared_norm(zero), zero)
+    assert (gradient == 0).all()
 
 
 def test_gradient_of_a_gradient_of_shifted_keys_is_refused() -> None:
