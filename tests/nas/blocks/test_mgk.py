@@ -275,6 +275,19 @@ def test_unequal_variances_need_the_second_channel() -> None:
     assert (wrong - expected).abs().max() > 0.05
 
 
+@pytest.mark.parametrize("n_keys", [1, 2, 3])
+def test_causal_mask_of_slots_equals_queries_repeated_for_each_slot(n_keys: int) -> None:
+    """Section 10, item 8: of M equal queries for a position, in a causal square of slots, the last sees all its own."""
+    q, keys, v = normal(2, H, 6, W), normal(2, H, n_keys, 6, W, seed=1), normal(2, H, 6, W, seed=2)
+    log_pi, variance = normal(H, n_keys, seed=3).log_softmax(dim=-1), normal(H, n_keys, seed=4).exp()
+    queries, slots = slots_of(q, keys, log_pi, variance, 2)
+    slots = slots.transpose(2, 3)
+    masked = mix_slots(queries, slots, v, torch.ones(6, 6, dtype=torch.bool).tril(), [(0, 6, 6)])
+    queries, v = (each.repeat_interleave(n_keys, dim=2) for each in (queries, v))
+    repeated = F.scaled_dot_product_attention(queries, slots.flatten(2, 3), v, is_causal=True, scale=1.0)
+    assert_close(repeated[:, :, n_keys - 1 :: n_keys], masked)
+
+
 @pytest.mark.parametrize("n_keys", [2, 3])
 def test_block_with_learned_variance_has_the_second_channel(n_keys: int) -> None:
     block = trained(mgk(MgkOptions(n_heads=H, n_keys=n_keys, variance="learned")))
