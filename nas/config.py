@@ -103,10 +103,13 @@ class SearchSpace(_Config):
     dropout: float = Field(0.0, ge=0, lt=1, description="of what a block adds, and of hidden activations")
     attention_dropout: float = Field(0.0, ge=0, lt=1, description="of attention probabilities")
     memory_length: int = Field(0, ge=0, le=65536, description="earlier tokens that each slot keeps between segments")
+    eval_memory_length: int | None = Field(
+        None, ge=1, le=65536, description="the same in evaluation and where the model is served; None: as in training"
+    )
     clamp_len: int | None = Field(
         None, ge=1, le=65536, description="largest distance of transformer_xl positions in evaluation; None: all"
     )
-    same_length: bool = Field(False, description="in evaluation every query sees memory_length + 1 keys")
+    same_length: bool = Field(False, description="in evaluation every query sees one key more than memory holds")
     backbone: BackboneConfig = Field(BackboneConfig(), description="embeddings and head, which are not searched")
     candidates: tuple[Candidate, ...] = Field(
         tuple(Candidate(label=name, block=name) for name in ("attention", "ffn", "identity", "sgu", "mgk")),
@@ -364,10 +367,11 @@ class SearchRequest(_Config):
                 raise ValueError(
                     f"query_length {serve.query_length} is longer than max_len {self.space.max_len}, and {bounded}"
                 )
-            # It may be more than the space's: Transformer-XL learns with 192 tokens of memory, and is served with 640.
-            if serve.memory_length and not self.space.memory_length:
+            kept = self.space.shape().kept_tokens(training=False)
+            if serve.memory_length > kept:
                 raise ValueError(
-                    f"memory_length of a serve mode is {serve.memory_length} but the space's is 0; slots keep no memory"
+                    f"memory_length of a serve mode is {serve.memory_length} but slots keep {kept} tokens in evaluation; "
+                    "raise space.eval_memory_length"
                 )
         wanted = self.task.objective == "causal_lm"
         if self.space.causal != wanted:
@@ -446,3 +450,15 @@ class SearchRequest(_Config):
         slots = tuple(SlotConfig(candidate.block, candidate.options) for candidate in chosen)
         space = self.space
         return NetworkConfig(space.shape(), vocab_size, slots, space.norm, space.norm_position, space.backbone)
+
+
+def read_request(body: Any) -> SearchRequest:
+    """A request from its JSON; of what is wrong with it, the first is told in one line.
+
+    Raises:
+        InvalidInput: it is none, or names a block that is not installed here.
+    """
+    try:
+        return SearchRequest.model_validate(body)
+    except ValidationError as error:
+        raise InvalidInput(one_line(error)) from None

@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from pydantic import ValidationError
 
 from nas import catalog, own_block
 from nas.architecture import Architecture
 from nas.blocks.base import Block
-from nas.config import SearchRequest, one_line
+from nas.config import SearchRequest, read_request
 from nas.cost import LatencyTable
 from nas.data.corpora import fingerprint, read_corpus
 from nas.data.parts import Parts, split
@@ -161,7 +160,7 @@ def search(
 
 def _completed(request: SearchRequest | Mapping[str, Any], own: Mapping[str, type[Block]]) -> SearchRequest:
     """The request, read with the own blocks known, and each of them among its candidates."""
-    read = _validated(request.model_dump(mode="json") if isinstance(request, SearchRequest) else request)
+    read = read_request(request.model_dump(mode="json") if isinstance(request, SearchRequest) else request)
     if read.ranges:
         raise InvalidInput(f"ranges has {len(read.ranges)} entries; a search in Python draws no samples, so empty it")
     named = {candidate.block for candidate in read.space.candidates}
@@ -170,14 +169,7 @@ def _completed(request: SearchRequest | Mapping[str, Any], own: Mapping[str, typ
         return read
     whole = read.model_dump(mode="json")
     whole["space"]["candidates"] += missing
-    return _validated(whole)
-
-
-def _validated(body: Mapping[str, Any]) -> SearchRequest:
-    try:
-        return SearchRequest.model_validate(body)
-    except ValidationError as error:
-        raise InvalidInput(one_line(error)) from None
+    return read_request(whole)
 
 
 def _read(request: SearchRequest, text: str | bytes | None) -> tuple[SearchRequest, Parts]:

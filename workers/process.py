@@ -129,7 +129,7 @@ def run(settings: Settings, lease: Lease) -> int:
     os.environ.update(cluster.client_environment(settings.ray_token_file))  # ray reads it when it is imported
     from ray.exceptions import RayError
 
-    from nas.config import SearchRequest
+    from nas.config import read_request
     from workers import memory
     from workers.recorder import Recorder
     from workers.runner import run_search
@@ -153,7 +153,7 @@ def run(settings: Settings, lease: Lease) -> int:
         heartbeat.hold_for(settings.lease_s)
         trials = RayTrials(settings.data_dir / "tune" / lease.search_id, stop, listen)
         with memory.explained():
-            run_search(SearchRequest.model_validate(search.request), recorder, trials)
+            run_search(read_request(search.request), recorder, trials)
         recorder.flush()
     except StopRequested:
         state = "stopped"

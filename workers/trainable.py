@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from nas.architecture import Architecture
-from nas.config import SearchRequest
+from nas.config import SearchRequest, read_request
 from nas.cost import LatencyTable
 from nas.data.parts import split
 from nas.errors import DataError
@@ -68,10 +68,11 @@ def run_trial(spec: TrialSpec, report: Callable[[Report], None]) -> None:
         report: called with each record, after its checkpoint is on disk.
 
     Raises:
+        InvalidInput: a block is not installed here.
         DataError: the text is not the one that the search began with.
         SearchFailed: training diverged, memory is too small, or a checkpoint cannot be written.
     """
-    request = SearchRequest.model_validate(spec.request)
+    request = read_request(spec.request)
     torch.set_num_threads(max(1, int(request.resources.cpus)))
     where = "cuda" if request.resources.gpus > 0 and torch.cuda.is_available() else "cpu"
     work = _load(spec, request, where)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from nas import catalog
-from nas.config import Budget, Candidate, LatencyBudget, Method, SearchRequest, SearchSpace
+from nas.config import Budget, Candidate, LatencyBudget, Method, SearchRequest, SearchSpace, read_request
 from nas.errors import InvalidInput
 from nas.options import FfnOptions, MgkOptions, Shape, SlotConfig
 
@@ -354,3 +354,10 @@ def test_serve_mode_beyond_max_len_needs_candidates_that_can_run_there() -> None
             "spatial weights are one for each pair of positions, so it cannot run beyond max_len, 128 tokens",
         )
     ]
+
+
+def test_a_request_that_cannot_be_read_is_one_line() -> None:
+    assert read_request({"name": "mine"}).name == "mine"
+    message = r"^space\.candidates\.0: unknown candidate block 'gone'; known: attention, ffn, identity, mgk, sgu$"
+    with pytest.raises(InvalidInput, match=message):
+        read_request({"space": {"candidates": ["gone"]}})
