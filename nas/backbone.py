@@ -135,7 +135,7 @@ class Backbone(nn.Module):
             lengths=None if key_padding is None else key_padding.sum(dim=1),
             biases=None if self.u is None or self.v is None else (self.u, self.v),
             clamp_len=None if self.training else shape.clamp_len,
-            span=shape.memory_length + 1 if shape.same_length and not self.training else None,
+            span=shape.kept_tokens(False) + 1 if shape.same_length and not self.training else None,
         )
 
     def head(self, hidden: Tensor) -> Tensor:

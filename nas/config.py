@@ -154,16 +154,22 @@ class SearchSpace(_Config):
             )
         return self
 
-    def bounded_by(self, tokens: int) -> str | None:
-        """What keeps inputs of this many tokens out, as the end of a sentence; None: nothing does."""
-        if tokens <= self.max_len:
+    def bounded_by(self, tokens: int, trained: int) -> str | None:
+        """What keeps inputs of this many tokens out after training with `trained`, as the end of a sentence; or None.
+
+        Weights or positions that are one for each place of the input have learnt nothing beyond what was trained.
+        """
+        if tokens <= trained:
             return None
         if self.backbone.position_embedding == "learned":
-            return "backbone.position_embedding is 'learned', which has no positions there"
+            return "backbone.position_embedding is 'learned', which learns nothing there"
         for candidate in self.candidates:
             told = reach(catalog.block(candidate.block), self.shape(), candidate.built_options())
-            if told.longest is not None and tokens > told.longest:
+            if told.longest is None:
+                continue
+            if tokens > told.longest:
                 return f"candidate {candidate.label!r} cannot run there: {told.why}"
+            return f"candidate {candidate.label!r} has weights for each position, which learn nothing there"
         return None
 
     def parameters(self) -> dict[str, int]:
@@ -362,16 +368,17 @@ class SearchRequest(_Config):
         if self.task.train_length > self.space.max_len:
             raise ValueError(f"train_length {self.task.train_length} is longer than max_len {self.space.max_len}")
         for serve in self.task.serve:
-            bounded = self.space.bounded_by(serve.query_length)
+            trained = self.task.train_length
+            bounded = self.space.bounded_by(serve.query_length, trained)
             if bounded is not None:
                 raise ValueError(
-                    f"query_length {serve.query_length} is longer than max_len {self.space.max_len}, and {bounded}"
+                    f"query_length {serve.query_length} is longer than train_length {trained}, and {bounded}"
                 )
             kept = self.space.shape().kept_tokens(training=False)
             if serve.memory_length > kept:
                 raise ValueError(
-                    f"memory_length of a serve mode is {serve.memory_length} but slots keep {kept} tokens in evaluation; "
-                    "raise space.eval_memory_length"
+                    f"memory_length of a serve mode is {serve.memory_length} but slots keep {kept} tokens in "
+                    "evaluation; raise space.eval_memory_length"
                 )
         wanted = self.task.objective == "causal_lm"
         if self.space.causal != wanted:

@@ -319,7 +319,7 @@ def _slots(network: Network) -> dict[int, Slot]:
 def _run_slot(slot: Slot, x: Tensor, context: Context, memory: Tensor | None) -> None:
     """One slot's part of a forward pass."""
     if memory is not None:
-        remember(memory, x, slot.block.shape.memory_length)
+        remember(memory, x, slot.block.shape.kept_tokens(training=False))
     slot(x, context, memory)
 
 

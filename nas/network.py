@@ -178,7 +178,7 @@ class Network(nn.Module):
             ValueError: the input is not (B, T) or is longer than `longest`, or memory does not fit the network.
         """
         check_tokens(tokens, self.longest)
-        length = self.config.shape.memory_length
+        length = self.config.shape.kept_tokens(self.training)
         earlier = unpacked_memory(memory, len(self.config.slots), length, key_padding)
         kept: Memory = [None] * len(self.config.slots)
         context = self.backbone.context(tokens, key_padding)

@@ -64,8 +64,9 @@ class Shape:
         dropout: of what a block adds to the residual stream, and of its hidden activations.
         attention_dropout: of attention probabilities.
         memory_length: earlier tokens, at most, whose inputs each slot keeps from segment to segment.
+        eval_memory_length: the same in evaluation; None: as in training.
         clamp_len: largest distance that "transformer_xl" positions tell apart, in evaluation only; None: all.
-        same_length: in evaluation, let each query see memory_length + 1 keys and no more.
+        same_length: in evaluation, let each query see one key more than memory holds, and no more.
 
     Raises:
         ValueError: a size is out of range, H does not divide D, rotary heads have an odd width, or a bidirectional
@@ -80,6 +81,7 @@ class Shape:
     dropout: float = 0.0
     attention_dropout: float = 0.0
     memory_length: int = ranged(0, 0, 65536)
+    eval_memory_length: int | None = ranged(None, 1, 65536)
     clamp_len: int | None = ranged(None, 1, 65536)
     same_length: bool = False
 
@@ -99,12 +101,24 @@ class Shape:
         check_ranges(self)
         if self.memory_length and not self.causal:
             raise ValueError(f"memory_length is {self.memory_length} in an encoder; only a causal decoder has memory")
+        if self.eval_memory_length is not None and not self.memory_length:
+            raise ValueError(
+                f"eval_memory_length is {self.eval_memory_length} but memory_length is 0; memory is learnt to be used"
+            )
+        if self.clamp_len is not None and self.positions != "transformer_xl":
+            raise ValueError(
+                f"clamp_len is {self.clamp_len} but positions is {self.positions!r}; it is transformer_xl's"
+            )
         if self.same_length and not self.memory_length:
             raise ValueError("same_length is true but memory_length is 0; without memory the first query has one key")
 
     @property
     def head_width(self) -> int:
         return self.d_model // self.n_heads
+
+    def kept_tokens(self, training: bool) -> int:
+        """Earlier tokens, at most, whose inputs each slot keeps."""
+        return self.memory_length if training or self.eval_memory_length is None else self.eval_memory_length
 
 
 @dataclass(frozen=True)
@@ -378,6 +392,10 @@ class BackboneConfig:
             raise ValueError(f"cutoffs has {len(self.cutoffs)} entries; it may have 16")
         if list(self.cutoffs) != sorted(set(self.cutoffs)) or any(each < 1 for each in self.cutoffs):
             raise ValueError(f"cutoffs is {list(self.cutoffs)}; it must be positive and rise")
+        if self.div_value > 1 and not self.cutoffs:
+            raise ValueError(
+                f"div_value is {self.div_value} but cutoffs is empty; only clusters of an adaptive softmax narrow"
+            )
         if self.n_classes == 1:
             raise ValueError("n_classes is 1; it must be 0 (none) or at least 2")
 

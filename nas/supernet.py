@@ -143,12 +143,15 @@ class Supernet(nn.Module):
         config = NetworkConfig(space.shape(), vocab_size, (), space.norm, space.norm_position, space.backbone)
         self.backbone = Backbone(config)
         self.slots = nn.ModuleList(MixedBlock(space, classes) for _ in range(space.n_slots))
-        self.memory_length = space.memory_length
 
     @property
     def longest(self) -> int | None:
         """Tokens that an input may have: what the shortest of all candidates and the position embeddings take."""
         return shortest([self.backbone.longest, *(_mixed(slot).longest for slot in self.slots)])
+
+    @property
+    def _kept_tokens(self) -> int:
+        return self.backbone.shape.kept_tokens(self.training)
 
     def forward_path(
         self,
@@ -181,7 +184,7 @@ class Supernet(nn.Module):
             kept.append(self._remember(slot, earlier[index], x))
             factor = None if factors is None else factors[index]
             x = _mixed(slot).one(x, context, choice, factor, earlier[index])
-        return x, kept if self.memory_length and key_padding is None else None
+        return x, kept if self._kept_tokens and key_padding is None else None
 
     def forward_mixture(
         self,
@@ -215,20 +218,20 @@ class Supernet(nn.Module):
             kept.append(self._remember(slot, earlier[index], x))
             only = None if path is None else path[index]
             x = _mixed(slot).mixture(x, context, weights[index], only, earlier[index])
-        return x, kept if self.memory_length and key_padding is None else None
+        return x, kept if self._kept_tokens and key_padding is None else None
 
     def _enter(
         self, tokens: Tensor, memory: Memory | None, key_padding: Tensor | None
     ) -> tuple[Tensor, Context, Sequence[Tensor | None]]:
         check_tokens(tokens, self.longest)
-        earlier = unpacked_memory(memory, len(self.slots), self.memory_length, key_padding)
+        earlier = unpacked_memory(memory, len(self.slots), self._kept_tokens, key_padding)
         return self.backbone.embed(tokens), self.backbone.context(tokens, key_padding), earlier
 
     def _remember(self, slot: nn.Module, earlier: Tensor | None, x: Tensor) -> Tensor | None:
         """Every slot keeps its inputs while any of its candidates may need them, whichever is chosen now."""
-        if not self.memory_length or not _mixed(slot).uses_memory:
+        if not self._kept_tokens or not _mixed(slot).uses_memory:
             return None
-        return remember(earlier, x, self.memory_length)
+        return remember(earlier, x, self._kept_tokens)
 
 
 def _mixed(slot: nn.Module) -> MixedBlock:

@@ -80,7 +80,8 @@ def refusals(request: dict[str, Any] | str) -> list[tuple[str, str]]:
         ("task.train_length", 256, "", "Value error, train_length 256 is longer than max_len 128"),
         (
             "task.serve", [{"memory_length": 64}], "",
-            "Value error, memory_length of a serve mode is 64 but the space's is 0; slots keep no memory",
+            "Value error, memory_length of a serve mode is 64 but slots keep 0 tokens in evaluation; raise "
+            "space.eval_memory_length",
         ),
         (
             "task.objective", "masked_lm", "",
@@ -350,7 +351,7 @@ def test_serve_mode_beyond_max_len_needs_candidates_that_can_run_there() -> None
     assert refusals({**wide, "space": {}}) == [
         (
             "",
-            "Value error, query_length 512 is longer than max_len 128, and candidate 'sgu' cannot run there: its "
+            "Value error, query_length 512 is longer than train_length 128, and candidate 'sgu' cannot run there: its "
             "spatial weights are one for each pair of positions, so it cannot run beyond max_len, 128 tokens",
         )
     ]

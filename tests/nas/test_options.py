@@ -42,6 +42,12 @@ from nas.options import (
         ({"attention_dropout": -0.1}, "attention_dropout is -0.1; it must be at least 0 and below 1"),
         ({"memory_length": -1}, "memory_length is -1; it must be between 0 and 65536"),
         ({"clamp_len": 0}, "clamp_len is 0; it must be between 1 and 65536"),
+        ({"eval_memory_length": 0}, "eval_memory_length is 0; it must be between 1 and 65536"),
+        (
+            {"eval_memory_length": 64},
+            "eval_memory_length is 64 but memory_length is 0; memory is learnt to be used",
+        ),
+        ({"clamp_len": 9}, "clamp_len is 9 but positions is 'rotary'; it is transformer_xl's"),
         (
             {"memory_length": 64, "causal": False},
             "memory_length is 64 in an encoder; only a causal decoder has memory",
@@ -122,6 +128,10 @@ def test_odd_head_width_is_fine_without_rotary_positions() -> None:
         (BackboneConfig, {"pooling": "max"}, "unknown pooling 'max'; known: first, mean"),
         (BackboneConfig, {"token_types": -1}, "token_types is -1; it must be between 0 and 64"),
         (BackboneConfig, {"div_value": 0}, "div_value is 0; it must be between 1 and 64"),
+        (
+            BackboneConfig, {"div_value": 4},
+            "div_value is 4 but cutoffs is empty; only clusters of an adaptive softmax narrow",
+        ),
         (BackboneConfig, {"n_classes": -1}, "n_classes is -1; it must be between 0 and 65536"),
         (BackboneConfig, {"n_classes": 1}, "n_classes is 1; it must be 0 (none) or at least 2"),
         (BackboneConfig, {"cutoffs": (20, 10)}, "cutoffs is [20, 10]; it must be positive and rise"),

@@ -23,8 +23,10 @@ Events = list[tuple[str, dict[str, Any]]]
 
 
 def lively(**overrides: Any) -> SearchRequest:
-    """A tiny request whose alpha moves beyond chance: many large alpha steps."""
-    method = {"n_steps": 40, "warmup_share": 0.2, "alpha_share": 0.5, "alpha_lr": 0.3, "checkpoint_every": 10}
+    """A tiny request whose alpha moves beyond chance with any seed: many large alpha steps on blocks that learn."""
+    method = {
+        "n_steps": 40, "lr": 8e-3, "warmup_share": 0.2, "alpha_share": 0.5, "alpha_lr": 0.3, "checkpoint_every": 10,
+    }  # fmt: skip
     base: dict[str, Any] = {
         "task": {"dataset": "letters", "train_length": 16, "serve": [{"batch": 2, "query_length": 16}]},
         "method": {**method, **overrides.pop("method", {})},
@@ -150,7 +152,7 @@ def test_the_derived_architecture_is_predicted_within_the_budget(files: dict[str
 def test_of_several_samples_the_best_one_is_derived(files: dict[str, Path], tmp_path: Path) -> None:
     request = lively(
         ranges=[
-            {"pointer": "/method/lr", "low": 1e-4, "high": 1e-2, "log": True},
+            {"pointer": "/method/lr", "low": 2e-3, "high": 2e-2, "log": True},
             {"pointer": "/method/batch_size", "low": 3, "high": 5},
         ],
         trials={"n_seeds": 1, "n_samples": 5},
@@ -168,7 +170,7 @@ def test_of_several_samples_the_best_one_is_derived(files: dict[str, Path], tmp_
     assert len(last) == 5
     best = result["search"]["sample"]
     assert last[f"search-{best}-0"] == min(last.values())
-    assert 1e-4 <= result["search"]["values"]["/method/lr"] <= 1e-2
+    assert 2e-3 <= result["search"]["values"]["/method/lr"] <= 2e-2
     assert result["search"]["values"]["/method/batch_size"] in (3, 4, 5)  # as used, not as drawn
 
 
