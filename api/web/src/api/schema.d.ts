@@ -2082,13 +2082,18 @@ export interface components {
              */
             memory_length: number;
             /**
+             * Eval Memory Length
+             * @description the same in evaluation and where the model is served; None: as in training
+             */
+            eval_memory_length?: number | null;
+            /**
              * Clamp Len
              * @description largest distance of transformer_xl positions in evaluation; None: all
              */
             clamp_len?: number | null;
             /**
              * Same Length
-             * @description in evaluation every query sees memory_length + 1 keys
+             * @description in evaluation every query sees one key more than memory holds
              * @default false
              */
             same_length: boolean;
