@@ -149,6 +149,7 @@ class ResultArchitecture(BaseModel):
 class Quality(BaseModel):
     """Bits per byte on the test part, derived minus parent, paired over windows and seeds."""
 
+    unit: str = Field("bits per byte", description="of a masked language model: bits per masked byte")
     derived_bits_per_byte: float
     parent_bits_per_byte: float
     difference: float

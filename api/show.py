@@ -137,7 +137,8 @@ def _figures(found: Mapping[str, Any], drawn: Looks) -> Table:
     if quality is not None:
         table.add_row(
             "test quality",
-            f"{quality['derived_bits_per_byte']:.3f} bits per byte, parent {quality['parent_bits_per_byte']:.3f}: "
+            f"{quality['derived_bits_per_byte']:.3f} {quality.get('unit', 'bits per byte')}, "
+            f"parent {quality['parent_bits_per_byte']:.3f}: "
             f"{quality['difference']:+.3f} ({quality['low']:+.3f} to {quality['high']:+.3f}, 95%; "
             f"{quality['n_windows']} windows, {_count(quality['n_seeds'], 'seed')})",
         )

@@ -220,6 +220,11 @@ class Task(_Config):
     serve: tuple[ServeMode, ...] = Field((ServeMode(),), min_length=1, max_length=8)
 
     @property
+    def quality_unit(self) -> str:
+        """What quality is told in: a token is a byte."""
+        return "bits per masked byte" if self.objective == "masked_lm" else "bits per byte"
+
+    @property
     def vocab_size(self) -> int:
         """Token ids: the byte values, and one more behind them for MASK where it is needed."""
         return 257 if self.objective == "masked_lm" else 256

@@ -95,7 +95,7 @@ def derive(
         gap = float((logs[:, -1] - logs[:, -2]).max())
         raise SearchFailed(
             f"no slot's alpha moved beyond chance (largest gap {gap:.3g}, by chance {np.max(null_gaps):.3g} nats); "
-            "search longer, or with a larger alpha_lr"
+            "search longer"
         )
     choices, undecided = leaders(probabilities, null_gaps, slot_costs)
     if budget_ms is not None:

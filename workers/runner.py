@@ -9,7 +9,7 @@ from typing import Any
 from nas.config import SearchRequest
 from workers import stages
 from workers.folder import write_json
-from workers.stages import Comparison, Derived, Inputs, Retrained, Searched
+from workers.stages import Comparison, Derived, Inputs, Searched
 from workers.stopwatch import Stopwatch
 from workers.store import Stage, Store
 from workers.trainable import file_sha256
@@ -52,7 +52,7 @@ def run_search(request: SearchRequest, store: Store, trials: TrialRunner) -> dic
         "derived": winner.derived.entry,
         "parent": parent.derived.entry if parent else None,
         "rule": rule,
-        **_compared(winner, comparison),
+        **_compared(comparison, inputs.request.task.quality_unit),
         "export": exported,
         "seconds": seconds,
     }
@@ -94,12 +94,13 @@ def _describe(inputs: Inputs, searched: Searched, derived: list[Derived], store:
     }
 
 
-def _compared(winner: Retrained, comparison: Comparison | None) -> dict[str, Any]:
+def _compared(comparison: Comparison | None, unit: str) -> dict[str, Any]:
     if comparison is None:
         return {"quality": None, "latency": None}
     quality, latency = comparison.quality, comparison.latency
     return {
         "quality": {
+            "unit": unit,
             "derived_bits_per_byte": quality.first_bits_per_byte,
             "parent_bits_per_byte": quality.second_bits_per_byte,
             "difference": quality.mean_bits_per_byte,

@@ -481,7 +481,7 @@ def export(inputs: Inputs, winner: Retrained, comparison: Comparison | None, sto
         config=config,
         architecture=architecture.to_json(request.space.shape()),
         request=request.model_dump(mode="json"),
-        figures=_figures(winner, comparison, request.task.objective),
+        figures=_figures(winner, comparison, request.task.quality_unit),
     )
     checked = check_export(bundle.zip, network)
     store.artifact("export", bundle.zip, bundle.sha256, "application/zip")
@@ -493,8 +493,7 @@ def export(inputs: Inputs, winner: Retrained, comparison: Comparison | None, sto
     }
 
 
-def _figures(winner: Retrained, comparison: Comparison | None, objective: str) -> dict[str, Any]:
-    unit = "bits per masked byte" if objective == "masked_lm" else "bits per byte"
+def _figures(winner: Retrained, comparison: Comparison | None, unit: str) -> dict[str, Any]:
     figures: dict[str, Any] = {f"test {unit}, mean of the seeds": float(np.mean(winner.test_nats)) / float(np.log(2))}
     if comparison is not None:
         quality, latency = comparison.quality, comparison.latency

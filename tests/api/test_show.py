@@ -50,6 +50,7 @@ RESULT: dict[str, Any] = {
     "parent": architecture("parent", ["attention", "ffn"], None, []),
     "rule": {"statement": "1 search, 1 seed: not confirmed; attention in slot 1 of 2", "verdict": "not confirmed"},
     "quality": {
+        "unit": "bits per byte",
         "derived_bits_per_byte": 1.875,
         "parent_bits_per_byte": 1.9,
         "difference": -0.025,
@@ -87,6 +88,13 @@ def test_a_result_is_printed_with_everything_that_was_found() -> None:
     undecided = [line for line in text.splitlines() if "undecided" in line]
     assert len(undecided) == 1
     assert undecided[0].split()[0] == "2"
+
+
+def test_quality_of_a_masked_model_is_told_in_its_own_unit() -> None:
+    masked = printed({**RESULT, "quality": {**RESULT["quality"], "unit": "bits per masked byte"}})
+    assert "1.875 bits per masked byte, parent 1.900" in masked
+    older = {name: value for name, value in RESULT["quality"].items() if name != "unit"}
+    assert "1.875 bits per byte, parent 1.900" in printed({**RESULT, "quality": older}), "results from before say bytes"
 
 
 def test_candidates_of_one_block_are_told_by_their_labels() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from nas import catalog
-from nas.config import Budget, Candidate, LatencyBudget, Method, SearchRequest, SearchSpace, read_request
+from nas.config import Budget, Candidate, LatencyBudget, Method, SearchRequest, SearchSpace, Task, read_request
 from nas.errors import InvalidInput
 from nas.options import FfnOptions, MgkOptions, Shape, SlotConfig
 
@@ -362,3 +362,8 @@ def test_a_request_that_cannot_be_read_is_one_line() -> None:
     message = r"^space\.candidates\.0: unknown candidate block 'gone'; known: attention, ffn, identity, mgk, sgu$"
     with pytest.raises(InvalidInput, match=message):
         read_request({"space": {"candidates": ["gone"]}})
+
+
+@pytest.mark.parametrize(("objective", "unit"), [("causal_lm", "bits per byte"), ("masked_lm", "bits per masked byte")])
+def test_a_task_says_what_its_quality_is_told_in(objective: str, unit: str) -> None:
+    assert Task.model_validate({"objective": objective}).quality_unit == unit

@@ -246,6 +246,19 @@ def test_memory_is_the_last_raw_inputs_and_grows_until_it_is_full(length: int) -
             assert kept.shape[1] == min(length, so_far.shape[1])
 
 
+def test_evaluation_may_keep_more_than_training() -> None:
+    net = trained(
+        network(("mean", "attention"), replace(SHAPE, memory_length=3, eval_memory_length=8, same_length=True))
+    )
+    for training, length in ((True, 3), (False, 8)):
+        memory = None
+        for _ in range(3):
+            _, memory = net.train(training).body(tokens(length=5), memory)
+        assert memory is not None
+        assert [each.shape[1] for each in memory if each is not None] == [length, length]
+    assert net.backbone.context(tokens()).span == 9, "of a full memory, each query sees one key more than it holds"
+
+
 def test_no_gradient_reaches_memory() -> None:
     net = trained(network(("ffn", "mean"), replace(SHAPE, memory_length=7)))
     _, memory = net.body(tokens(length=5))

@@ -83,6 +83,7 @@ def test_an_interrupted_search_with_memory_ends_in_the_model_of_an_undisturbed_o
     result = run_local(request, tmp_path / "stopped", files, lambda kind, data: None, table)
     assert result["probabilities"] == undisturbed["probabilities"]
     assert result["quality"] == undisturbed["quality"]
+    assert result["quality"]["unit"] == "bits per byte"
     weights = [(tmp_path / name / "export" / "model.safetensors").read_bytes() for name in ("undisturbed", "stopped")]
     assert weights[0] == weights[1]
     files_ = exported(tmp_path / "stopped", result)

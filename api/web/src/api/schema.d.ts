@@ -1492,6 +1492,12 @@ export interface components {
          * @description Bits per byte on the test part, derived minus parent, paired over windows and seeds.
          */
         Quality: {
+            /**
+             * Unit
+             * @description of a masked language model: bits per masked byte
+             * @default bits per byte
+             */
+            unit: string;
             /** Derived Bits Per Byte */
             derived_bits_per_byte: number;
             /** Parent Bits Per Byte */

@@ -127,7 +127,7 @@ function Summary({ search }: { search: Search }) {
       {quality && (
         <>
           {" "}
-          has <b>{fixed(quality.derived_bits_per_byte, 3)}</b> bits per byte on test, {QUALITY[quality.verdict]}
+          has <b>{fixed(quality.derived_bits_per_byte, 3)}</b> {quality.unit ?? "bits per byte"} on test, {QUALITY[quality.verdict]}
         </>
       )}
       {latency && (

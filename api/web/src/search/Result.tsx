@@ -51,13 +51,13 @@ export const Result = memo(function Result({ result, look }: { result: Found; lo
                     </span>
                   </td>
                   <td className="figure" data-says="the derived model has">
-                    <b>{fixed(quality.derived_bits_per_byte, 3)}</b> bits per byte
+                    <b>{fixed(quality.derived_bits_per_byte, 3)}</b> {quality.unit ?? "bits per byte"}
                   </td>
                   <td className="figure" data-says="where the parent has">
-                    {fixed(quality.parent_bits_per_byte, 3)} bits per byte
+                    {fixed(quality.parent_bits_per_byte, 3)} {quality.unit ?? "bits per byte"}
                   </td>
                   <td data-says="which is">
-                    <b>{signed(quality.difference, 3)}</b> bits per byte
+                    <b>{signed(quality.difference, 3)}</b> {quality.unit ?? "bits per byte"}
                   </td>
                   <td data-says="95% interval">
                     <Interval
