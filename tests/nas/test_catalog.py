@@ -220,7 +220,7 @@ class Encoding:
             "fit",
         ),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else "+".join(value),
 )
 def test_spec_that_does_not_do_what_it_promises_is_left_out(
     monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], message: str
@@ -258,7 +258,7 @@ def test_spec_of_an_installed_package_that_does_not_fit_is_one_line(monkeypatch:
         ),
         ({"reach": broken}, "block 'wide_ffn' cannot tell its reach: ZeroDivisionError: division by zero"),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else "+".join(value),
 )
 def test_code_of_others_that_fails_on_a_request_is_one_line_with_the_block(
     change: dict[str, Any], message: str
