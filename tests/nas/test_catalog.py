@@ -327,7 +327,7 @@ class Demanding:
             r"reach of block 'wide_ffn' takes \(shape\); it must take \(shape, options\)$",
         ),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else "+".join(value),
 )
 def test_spec_that_does_not_fit_names_the_field_and_what_would_be_right(change: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput, match=f"^{message}"):
