@@ -11,9 +11,10 @@ import torch
 from pydantic import ValidationError
 
 from nas.blocks import block_classes
+from nas.catalog import block
 from nas.config import LatencyBudget, SearchRequest
 from nas.network import Network
-from nas.options import NetworkConfig
+from nas.options import NetworkConfig, SguOptions, Shape
 from nas.presets import DEFAULT, DESCRIPTIONS, PRESETS
 from nas.specs.backbone import network_parameters, parameters
 
@@ -212,3 +213,47 @@ def transformer(layers: int, positions: str = "relative_bias") -> NetworkConfig:
 )  # fmt: skip
 def test_published_models_have_the_published_counts(config: NetworkConfig, millions: float) -> None:
     assert round(network_parameters(config) / 1e6, 1) == millions  # sgu.md 5.4, column "formula"
+
+
+@pytest.mark.parametrize(
+    ("d_model", "millions", "giga_multiply_adds"),
+    [(128, 5.9, 1.3), (256, 19.4, 4.4), (512, 73.1, 15.7)],
+    ids=["Ti", "S", "B"],
+)
+def test_units_of_the_vision_models_weigh_and_cost_what_the_spec_computes(
+    d_model: int, millions: float, giga_multiply_adds: float
+) -> None:
+    """sgu.md 5.4: 30 units with free weights over 196 patches of 16 x 16 pixels, LayerNorms, and 1,000 classes."""
+    shape, options, sgu = Shape(d_model, 1, 196, causal=False, positions="none"), SguOptions(ratio=6), block("sgu")
+    patches, classes, norm = 16 * 16 * 3 * d_model, 1000 * d_model, 2 * d_model
+    parameters = 30 * (sgu.parameters(shape, options) + norm) + patches + d_model + norm + classes + 1000
+    assert round(parameters / 1e6, 1) == millions
+    multiply_adds = 30 * sgu.flops(shape, options, 196, 0) / 2 + 196 * patches + classes
+    assert round(multiply_adds / 1e9, 1) == giga_multiply_adds
+
+
+@pytest.mark.parametrize(
+    ("n_slots", "d_model", "options", "gflops"),
+    [
+        (48, 512, SguOptions(ratio=6, spatial="toeplitz"), 157.2),
+        (36, 512, SguOptions(ratio=6, spatial="toeplitz", attention_width=64), 128.2),
+        (96, 768, SguOptions(ratio=4, spatial="toeplitz"), 429.1),
+        (72, 768, SguOptions(ratio=4, spatial="toeplitz", attention_width=128), 368.7),
+    ],
+    ids=["gMLP base", "aMLP base", "gMLP large", "aMLP large"],
+)
+def test_gated_models_cost_what_the_spec_computes(
+    n_slots: int, d_model: int, options: SguOptions, gflops: float
+) -> None:
+    """sgu.md 5.4: 512 tokens, of which some 77 are guessed behind a D x D transform and a head of 32,000 pieces."""
+    shape = Shape(d_model, 1, 512, causal=False, positions="none")
+    head = 2 * 77 * (d_model * d_model + d_model * SENTENCE_PIECES)
+    assert round((n_slots * block("sgu").flops(shape, options, 512, 0) + head) / 1e9, 1) == gflops
+
+
+@pytest.mark.parametrize(("layers", "d_model", "gflops"), [(12, 768, 100.5), (24, 1024, 340.2)], ids=["base", "large"])
+def test_bert_costs_what_the_spec_computes(layers: int, d_model: int, gflops: float) -> None:
+    shape = Shape(d_model, d_model // 64, 512, causal=False, positions="none")
+    head = 2 * 77 * (d_model * d_model + d_model * SENTENCE_PIECES)
+    layer = sum(block(each).flops(shape, block(each).options(), 512, 0) for each in ("attention", "ffn"))
+    assert round((layers * layer + head) / 1e9, 1) == gflops
