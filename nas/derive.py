@@ -14,8 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nas.architecture import Architecture
-from nas.config import SearchSpace
+from nas.config import SearchRequest, SearchSpace
+from nas.cost import LatencyTable
 from nas.errors import Infeasible, InvalidInput, SearchFailed
+from nas.steps import StepRecord
 
 _SMALLEST = 1e-45  # a float32 softmax can underflow to 0; its logarithm must stay finite
 _EQUAL = 1e-9  # nats, or a share of the budget: sums in another order differ by less
@@ -166,3 +168,31 @@ def _best_within(scores: NDArray[np.float64], costs: NDArray[np.float64], budget
     reached = _FINE * (scores[np.arange(n_slots), best].sum() - _EQUAL)
     cheapest = solve(cost_row, within, LinearConstraint(score_row[None], reached, np.inf))
     return tuple(int(choice) for choice in cheapest)
+
+
+def derive_by_table(
+    request: SearchRequest, table: LatencyTable, record: StepRecord, budget_ms: float | None
+) -> Architecture:
+    """The most probable architecture that the table predicts within a bound. Raises: as `derive`."""
+    assert record.probabilities is not None
+    assert record.null_gaps is not None
+    return derive(
+        record.probabilities,
+        record.null_gaps,
+        request.space,
+        slot_costs=table.slot_ms(request.space),
+        offset=table.offset_ms,
+        budget_ms=budget_ms,
+    )
+
+
+def check_budget(request: SearchRequest, table: LatencyTable, budget_ms: float | None) -> None:
+    """Whether any architecture can meet a budget, before any training: the costs alone decide it.
+
+    Raises:
+        Infeasible: none does.
+    """
+    row = np.arange(len(request.space.candidates), 0, -1, dtype=float)  # distinct: no slot is undecided
+    probabilities = np.tile(row / row.sum(), (request.space.n_slots, 1)).tolist()
+    record = StepRecord(0, probabilities=probabilities, null_gaps=[0.0] * request.space.n_slots)
+    derive_by_table(request, table, record, budget_ms)

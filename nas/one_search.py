@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
 
 from nas import catalog, own_block
@@ -21,7 +20,7 @@ from nas.config import SearchRequest, read_request
 from nas.cost import LatencyTable
 from nas.data.corpora import fingerprint, read_corpus
 from nas.data.parts import Parts, split
-from nas.derive import derive
+from nas.derive import check_budget, derive_by_table
 from nas.errors import DataError, InvalidInput, SearchFailed
 from nas.measure import measure_table
 from nas.pressure import target_ms
@@ -140,7 +139,8 @@ def search(
         table = _usable(request, table) or measure_table(
             request.space, request.task.serve[0], vocab_size=request.task.vocab_size, threads=threads
         )
-        _derive(request, table, _any_record(request))  # a budget that nothing meets is told before the training
+        budget_ms = target_ms(request, table)
+        check_budget(request, table, budget_ms)
         seeds = []
         for seed in range(request.trials.seed, request.trials.seed + request.trials.n_seeds):
             records = []
@@ -149,7 +149,7 @@ def search(
                 if on_record is not None:
                     on_record(seed, record)
             try:
-                architecture, reason = _derive(request, table, records[-1]), None
+                architecture, reason = derive_by_table(request, table, records[-1], budget_ms), None
             except SearchFailed as error:
                 architecture, reason = None, str(error)
             seeds.append(SeedResult(seed, tuple(records), architecture, reason))
@@ -200,26 +200,6 @@ def _usable(request: SearchRequest, table: LatencyTable | None) -> LatencyTable 
             f"the latency table holds for {table.serve}; the request serves {request.task.serve[0]} first"
         )
     return table
-
-
-def _derive(request: SearchRequest, table: LatencyTable, record: StepRecord) -> Architecture:
-    assert record.probabilities is not None
-    assert record.null_gaps is not None
-    return derive(
-        record.probabilities,
-        record.null_gaps,
-        request.space,
-        slot_costs=table.slot_ms(request.space),
-        offset=table.offset_ms,
-        budget_ms=target_ms(request, table),
-    )
-
-
-def _any_record(request: SearchRequest) -> StepRecord:
-    """Of probabilities that differ: whether a budget can be met depends on the costs alone."""
-    row = np.arange(len(request.space.candidates), 0, -1)
-    probabilities = [(row / row.sum()).tolist()] * request.space.n_slots
-    return StepRecord(0, probabilities=probabilities, null_gaps=[0.0] * request.space.n_slots)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from nas.architecture import Architecture, interleaved
 from nas.config import SearchRequest
 from nas.cost import LatencyTable
-from nas.derive import derive
+from nas.derive import derive_by_table
 from nas.errors import Infeasible
 from nas.measure import PairedLatency
 from nas.pressure import target_ms
@@ -68,19 +68,3 @@ def derive_within(
         except Infeasible:
             break
     return architecture, missed
-
-
-def derive_by_table(
-    request: SearchRequest, table: LatencyTable, record: StepRecord, budget_ms: float | None
-) -> Architecture:
-    """The most probable architecture that the table predicts within a bound. Raises: as `nas.derive.derive`."""
-    assert record.probabilities is not None
-    assert record.null_gaps is not None
-    return derive(
-        record.probabilities,
-        record.null_gaps,
-        request.space,
-        slot_costs=table.slot_ms(request.space),
-        offset=table.offset_ms,
-        budget_ms=budget_ms,
-    )

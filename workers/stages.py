@@ -24,6 +24,7 @@ from nas.config import SearchRequest, ServeMode
 from nas.cost import LatencyTable, entry_key
 from nas.data.corpora import fingerprint
 from nas.data.parts import split
+from nas.derive import check_budget, derive_by_table
 from nas.errors import DataError, InvalidInput, SearchFailed
 from nas.export.bundle import write_bundle
 from nas.export.check import check_export
@@ -32,7 +33,7 @@ from nas.pressure import target_ms
 from nas.retrain import RetrainResult, build, load_network, read_result
 from nas.steps import StepRecord
 from workers import memory
-from workers.budget import derive_by_table, derive_within
+from workers.budget import derive_within
 from workers.folder import write_json
 from workers.samples import Told, next_wave
 from workers.store import Planned, Saved, Store, TrialKey
@@ -142,7 +143,7 @@ def measure(request: SearchRequest, store: Store, trials: TrialRunner) -> Inputs
             )
     else:
         table = store.table(key) or trials.call(request.resources, _measured, request)
-    _check_budget(request, table)
+    check_budget(request, table, target_ms(request, table))
     task = request.task.model_copy(update={"dataset_fingerprint": found})
     request = request.model_copy(update={"task": task, "latency_table": table.id})
     store.inputs(request, table, key)
@@ -170,14 +171,6 @@ def table_key(request: SearchRequest, device: Mapping[str, str]) -> str:
     around = dataclasses.asdict(request.space.backbone)
     parts = [sorted(device.items()), entries, request.space.n_slots, around, request.task.vocab_size]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
-
-
-def _check_budget(request: SearchRequest, table: LatencyTable) -> None:
-    """Before any training: a budget is infeasible by the costs alone, so any distinct probabilities will do."""
-    row = np.arange(len(request.space.candidates), 0, -1, dtype=float)
-    probabilities = np.tile(row / row.sum(), (request.space.n_slots, 1)).tolist()
-    record = StepRecord(0, probabilities=probabilities, null_gaps=[0.0] * request.space.n_slots)
-    derive_by_table(request, table, record, target_ms(request, table))
 
 
 # -- search -----------------------------------------------------------------------------------------------------------

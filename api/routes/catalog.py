@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, fields
+from functools import cache
 from typing import Any, get_args
 
 from fastapi import APIRouter, Request, Response
@@ -41,17 +42,28 @@ def whole(settings: Settings) -> schemas.Catalog:
         )
         for spec in catalog.blocks().values()
     ]
-    presets = {name: SearchRequest.model_validate({"preset": name}) for name in PRESETS}
     return schemas.Catalog(
         blocks=blocks,
         families=list(catalog.families()),
         objectives=list(get_args(Task.model_fields["objective"].annotation)),
-        presets={name: preset.model_dump(mode="json") for name, preset in presets.items()},
+        presets=_presets(),
         preset_descriptions=DESCRIPTIONS,
-        request_schema=SearchRequest.model_json_schema(),
+        request_schema=_request_schema(),
         max_dataset_bytes=settings.max_dataset_bytes,
         min_dataset_bytes=MIN_BYTES,
     )
+
+
+@cache
+def _presets() -> dict[str, dict[str, Any]]:
+    """Each preset written out; once a process, since the page asks at every visit."""
+    requests = {name: SearchRequest.model_validate({"preset": name}) for name in PRESETS}
+    return {name: request.model_dump(mode="json") for name, request in requests.items()}
+
+
+@cache
+def _request_schema() -> dict[str, Any]:
+    return SearchRequest.model_json_schema()
 
 
 def options_schema(options: type[Any]) -> dict[str, Any]:

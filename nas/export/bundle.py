@@ -180,7 +180,7 @@ def _readme(
         "longest input": f"{shape.max_len} tokens; longer prompts are cut to their end"
         if shape.causal
         else f"{shape.max_len} tokens",
-        **({"memory": f"{shape.memory_length} tokens between segments"} if shape.memory_length else {}),
+        **({"memory": f"{shape.kept_tokens(training=False)} tokens between segments"} if shape.memory_length else {}),
         **figures,
     }
     table = "\n".join(f"| {_cell(label)} | {_cell(value)} |" for label, value in rows.items())

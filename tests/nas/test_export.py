@@ -38,7 +38,9 @@ CONFIG = NetworkConfig(REQUEST.space.shape(), 256, tuple(SlotConfig(label) for l
 
 
 ENCODER = replace(CONFIG, shape=replace(CONFIG.shape, causal=False), vocab_size=257)
-RECURRENT = replace(CONFIG, shape=replace(CONFIG.shape, positions="transformer_xl", memory_length=64))
+RECURRENT = replace(
+    CONFIG, shape=replace(CONFIG.shape, positions="transformer_xl", memory_length=64, eval_memory_length=96)
+)
 
 
 def network(seed: int = 0, config: NetworkConfig = CONFIG) -> Network:
@@ -138,14 +140,14 @@ def test_an_encoder_is_exported_as_what_fills_in_hidden_bytes(tmp_path: Path) ->
 
 def test_a_network_with_memory_is_checked_with_it(tmp_path: Path) -> None:
     written = write(tmp_path / "export", RECURRENT, network(config=RECURRENT))
-    assert "| memory | 64 tokens between segments |" in (written.folder / "README.md").read_text()
+    assert "| memory | 96 tokens between segments |" in (written.folder / "README.md").read_text()
     result = check_export(written.zip, network(config=RECURRENT), n_bytes=20)
     assert result.logits_max_abs_difference <= 1e-5
     assert result.sample.startswith("\n")
 
 
 def test_compared_logits_depend_on_memory() -> None:
-    forgetful = network(config=replace(RECURRENT, shape=replace(RECURRENT.shape, memory_length=1)))
+    forgetful = network(config=replace(RECURRENT, shape=replace(RECURRENT.shape, eval_memory_length=1)))
     inputs = {"full": torch.zeros(2, 128, dtype=torch.long), "short": torch.ones(2, 42, dtype=torch.long)}
     first, second = (check._logits(each.eval(), inputs) for each in (network(config=RECURRENT), forgetful))
     assert torch.equal(first[: 2 * 128 * 256], second[: 2 * 128 * 256])

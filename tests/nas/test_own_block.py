@@ -439,7 +439,7 @@ def test_a_seed_in_which_nothing_moved_has_no_architecture(monkeypatch: pytest.M
             raise SearchFailed("nothing moved")
         return derive(*arguments, **{**named, "budget_ms": None})
 
-    monkeypatch.setattr("nas.one_search.derive", derive_or_fail)
+    monkeypatch.setattr("nas.derive.derive", derive_or_fail)
     result = search_for_shift(Shift, trials={"n_seeds": 2})
     assert [(each.architecture is None, each.reason) for each in result.seeds] == [
         (True, "nothing moved"), (False, None),
