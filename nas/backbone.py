@@ -146,21 +146,37 @@ class Backbone(nn.Module):
         out: Tensor = self.proj_out(x)
         return out
 
-    def nats(self, hidden: Tensor, targets: Tensor) -> Tensor:
-        """Cross-entropy of each position; the head runs where there is a target, and nowhere else.
+    def nats(self, hidden: Tensor, targets: Tensor, key_padding: Tensor | None = None) -> Tensor:
+        """Cross-entropy of each position, or of each sequence; the head runs where there is a target, and nowhere else.
 
         Args:
             hidden: (B, T, D) behind the last slot.
-            targets: (B, T) token ids, IGNORE where a position is not scored.
+            targets: (B, T) token ids or classes, IGNORE where a position is not scored; (B, 1) classes of sequences.
+            key_padding: (B, T) bool, True where a token is real; None when all are.
 
         Returns:
-            (B, T) nats, in float32 or better; 0 where a position is not scored.
+            As targets: nats, in float32 or better; 0 where a position is not scored.
         """
+        if self.pools:
+            pooled = at_least_float32(self.classes(hidden, key_padding))
+            return F.cross_entropy(pooled, targets[:, 0], reduction="none")[:, None]
         scored = targets != IGNORE
         if bool(scored.all()):
             return self._nats(hidden.flatten(0, 1), targets.flatten()).view_as(targets)
         nats = self._nats(hidden[scored], targets[scored])
         return nats.new_zeros(targets.shape).masked_scatter(scored, nats)
+
+    @torch.no_grad()
+    def answers(self, hidden: Tensor, key_padding: Tensor | None = None) -> Tensor:
+        """The likeliest class of each position, (B, T), or of each sequence, (B, 1)."""
+        if self.pools:
+            return self.classes(hidden, key_padding).argmax(dim=-1, keepdim=True)
+        return self.head(hidden).argmax(dim=-1)
+
+    @property
+    def pools(self) -> bool:
+        """Whether one answer is given for a whole sequence."""
+        return self.options.n_classes > 0 and self.options.pooling != "none"
 
     def _nats(self, hidden: Tensor, targets: Tensor) -> Tensor:  # (N, D), (N,) -> (N,)
         x = self._transformed(self._finished(hidden))

@@ -15,6 +15,8 @@ from importlib.metadata import EntryPoint, entry_points
 from nas.errors import InvalidInput
 from nas.specs import attention, ffn, identity, mgk, probe, sgu
 from nas.specs.base import BlockSpec
+from nas.specs.tasks import listops, mechanistic, planted
+from nas.specs.tasks.base import TaskSpec
 
 ENTRY_POINT_GROUP = "blockwright.blocks"
 FAMILIES = ("attention", "ffn", "identity", "sgu", "mgk")
@@ -121,3 +123,6 @@ DATASETS: Mapping[str, str] = {
     "python-docs": "the text of Python's own language documentation (pydoc_data.topics), about 0.5 MB",
     "python-stdlib": "the sources of Python's standard library, without tests, in a fixed order, at most 16 MB",
 }
+
+TASKS: Mapping[str, TaskSpec] = {spec.name: spec for spec in (*planted.SPECS, *mechanistic.SPECS, *listops.SPECS)}
+"""Synthetic tasks by name; they share their names with datasets."""

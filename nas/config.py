@@ -17,6 +17,7 @@ from nas import catalog, presets
 from nas.errors import InvalidInput
 from nas.options import BackboneConfig, NetworkConfig, Shape, SlotConfig
 from nas.specs.probe import blame, reach
+from nas.specs.tasks.base import TaskSpec
 from nas.text import NAME
 
 # Of a supernet. With gradients and AdamW's two moments in float32 they take 128 GiB, which no single GPU has to spare;
@@ -40,6 +41,20 @@ def _reason(error: ValidationError) -> str:
     return message[0].lower() + message[1:]
 
 
+def _read_options(options: type[Any], values: Mapping[str, Any], owner: str) -> Any:
+    """Options as their own dataclass. Raises: InvalidInput: an unknown one, or a value that is not allowed."""
+    known = [field.name for field in fields(options)]
+    for name in values:
+        if name not in known:
+            raise InvalidInput(f"unknown option {name[:60]!r} of {owner}; known: {', '.join(sorted(known)) or 'none'}")
+    try:
+        return TypeAdapter(options).validate_python(values)
+    except ValidationError as error:  # said in our words: pydantic's own location would lack "options"
+        name = ".".join(str(part) for part in error.errors()[0]["loc"])
+        subject = f"option {name!r}" if name else "options"
+        raise InvalidInput(f"{subject} of {owner}: {_reason(error)}") from None
+
+
 class Candidate(_Config):
     """A block with its options under a label; a bare name in JSON means label = block, options at their defaults."""
 
@@ -55,19 +70,8 @@ class Candidate(_Config):
     @model_validator(mode="after")
     def _write_out_options(self) -> Self:
         spec = catalog.block(self.block)
-        known = [field.name for field in fields(spec.options)]
-        for name in self.options:
-            if name not in known:
-                raise ValueError(
-                    f"unknown option {name[:60]!r} of block {self.block!r}; known: {', '.join(sorted(known)) or 'none'}"
-                )
         with blame(self.block, "take its options"):
-            try:
-                written_out = asdict(TypeAdapter(spec.options).validate_python(self.options))
-            except ValidationError as error:  # said in our words: pydantic's own location would lack "options"
-                name = ".".join(str(part) for part in error.errors()[0]["loc"])
-                subject = f"option {name!r}" if name else "options"
-                raise InvalidInput(f"{subject} of block {self.block!r}: {_reason(error)}") from None
+            written_out = asdict(_read_options(spec.options, self.options, f"block {self.block!r}"))
         self.options.clear()  # in place, and in the declared order: the instance is frozen, its dict is ours
         self.options.update(written_out)
         return self
@@ -205,29 +209,148 @@ class ServeMode(_Config):
     memory_length: int = Field(0, ge=0, le=65536, description="earlier tokens that each slot has kept in memory")
 
 
+class Tokenizer(_Config):
+    """How text becomes token ids. A bare name in JSON means that type with defaults."""
+
+    type: Literal["bytes", "characters", "words", "bpe", "file", "given"] = Field(
+        "bytes",
+        description="bytes: 256 values; characters and words: those of the training parts; bpe: byte-level pairs, "
+        "learnt there; file: an uploaded tokenizer.json; given: the dataset is token ids already",
+    )
+    vocab_size: int | None = Field(
+        None, ge=257, le=2**20, description="most entries of words and bpe; None: 8192 of bpe, all words"
+    )
+    min_count: int = Field(1, ge=1, le=10**6, description="words seldomer than this in training become <unk>")
+    name: str | None = Field(None, pattern=NAME, description="of file: the uploaded tokenizer")
+    fingerprint: str | None = Field(
+        None, pattern=r"^[0-9a-f]{64}$", description="of file: sha256 of it; filled in when it is known"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand_type(cls, value: Any) -> Any:
+        return {"type": value} if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.type == "file") != (self.name is not None):
+            raise ValueError(f"type is {self.type!r} and name is {self.name!r}; file needs a name, others take none")
+        if self.fingerprint is not None and self.type != "file":
+            raise ValueError(f"fingerprint is of an uploaded tokenizer, and type is {self.type!r}; leave it out")
+        if self.vocab_size is not None and self.type not in ("words", "bpe"):
+            raise ValueError(
+                f"vocab_size is {self.vocab_size} with type {self.type!r}; only words and bpe are cut to it"
+            )
+        if self.min_count > 1 and self.type != "words":
+            raise ValueError(f"min_count is {self.min_count} with type {self.type!r}; only words are counted")
+        return self
+
+
+class DataSizes(_Config):
+    """What a network and a figure need to know of the encoded data; filled in when it is known."""
+
+    vocab_size: int = Field(ge=1, le=2**31, description="token ids of the tokenizer, without MASK")
+    n_classes: int = Field(0, ge=0, le=65536, description="labels; 0 without")
+    tokens_per_byte: float = Field(1.0, gt=0, description="of the test part")
+
+
 class Task(_Config):
     """Data and objective, with the lengths the model is trained at and served at."""
 
-    objective: Literal["causal_lm", "masked_lm"] = Field(
-        "causal_lm", description="causal_lm: predict each next token; masked_lm: 15% of the tokens, from both sides"
+    objective: Literal["causal_lm", "masked_lm", "sequence_classification", "token_classification"] = Field(
+        "causal_lm",
+        description="causal_lm: predict each next token; masked_lm: 15% of the tokens, from both sides; "
+        "sequence_classification: the label of a document; token_classification: of each word or token",
     )
-    dataset: str = Field("python-docs", pattern=NAME, description="registered name")
+    dataset: str = Field("python-docs", pattern=NAME, description="registered name, or a synthetic task")
     dataset_fingerprint: str | None = Field(
-        None, pattern=r"^[0-9a-f]{64}$", description="sha256 of the text; filled in when it is known"
+        None, pattern=r"^[0-9a-f]{64}$", description="sha256 of the dataset; filled in when it is known"
     )
-    tokenizer: Literal["bytes"] = Field("bytes", description="256 byte values, and one for MASK in masked_lm")
+    dataset_options: dict[str, Any] = Field(
+        default_factory=dict, description="of a synthetic task, defaults written out; empty for others"
+    )
+    tokenizer: Tokenizer = Field(Tokenizer(), description="a type's name, or {type, ...}")
+    sizes: DataSizes | None = Field(None, description="filled in when the data are encoded")
     train_length: int = Field(128, ge=2, le=65536, description="tokens per training window, or segment with memory")
     serve: tuple[ServeMode, ...] = Field((ServeMode(),), min_length=1, max_length=8)
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        spec = self.synthetic
+        if spec is None:
+            if self.dataset_options:
+                raise ValueError(f"dataset {self.dataset!r} takes no options; only synthetic tasks do")
+            return self
+        if self.objective != spec.objective:
+            raise ValueError(
+                f"objective is {self.objective!r} but synthetic task {spec.name!r} is {spec.objective}; it must be that"
+            )
+        if self.tokenizer != Tokenizer():
+            raise ValueError(f"synthetic task {spec.name!r} draws token ids itself; leave the tokenizer out")
+        written_out = asdict(_read_options(spec.options, self.dataset_options, f"task {spec.name!r}"))
+        self.dataset_options.clear()  # in place, as in Candidate
+        self.dataset_options.update(written_out)
+        try:
+            self.synthetic_options().check(self.train_length)
+        except ValueError as error:
+            raise ValueError(f"synthetic task {spec.name!r}: {error}") from None
+        return self
+
     @property
-    def quality_unit(self) -> str:
-        """What quality is told in: a token is a byte."""
-        return "bits per masked byte" if self.objective == "masked_lm" else "bits per byte"
+    def synthetic(self) -> TaskSpec | None:
+        """The spec of the synthetic task that the dataset is, or None."""
+        return catalog.TASKS.get(self.dataset)
+
+    def synthetic_options(self) -> Any:
+        """Its options as the task's own dataclass."""
+        assert self.synthetic is not None
+        return self.synthetic.options(**self.dataset_options)
+
+    @property
+    def classifies(self) -> bool:
+        """Whether answers are labels, not tokens."""
+        return self.objective in ("sequence_classification", "token_classification")
+
+    @property
+    def mask_id(self) -> int:
+        """What stands for a hidden token in masked_lm: the id behind the tokenizer's."""
+        return self.vocab_size - 1
 
     @property
     def vocab_size(self) -> int:
-        """Token ids: the byte values, and one more behind them for MASK where it is needed."""
-        return 257 if self.objective == "masked_lm" else 256
+        """Token ids of the network: the tokenizer's, and one more behind them for MASK where it is needed.
+
+        Before the data are encoded, as many as there may be where only the data tell.
+        """
+        return self._tokenizer_ids + (self.objective == "masked_lm")
+
+    @property
+    def _tokenizer_ids(self) -> int:
+        if self.sizes is not None:
+            return self.sizes.vocab_size
+        if self.synthetic is not None:
+            size: int = self.synthetic_options().vocab_size
+            return size
+        if self.tokenizer.type == "bytes":
+            return 256
+        return self.tokenizer.vocab_size or 8192
+
+    @property
+    def quality_unit(self) -> str:
+        """What quality is told in. Tokens of a learnt vocabulary are no common measure, so bytes are."""
+        if self.classifies:
+            return "bits per answer" if self.synthetic is not None else "bits per label"
+        unit = {"bytes": "byte", "characters": "character", "words": "word"}.get(self.tokenizer.type, "token")
+        if self.objective == "masked_lm":
+            return f"bits per masked {unit}"
+        return "bits per byte" if self.tokenizer.type in ("bpe", "file") else f"bits per {unit}"
+
+    @property
+    def units_per_token(self) -> float:
+        """By what nats per token are divided to be nats per unit of quality: bytes in a token of bpe, else 1."""
+        if self.objective == "causal_lm" and self.tokenizer.type in ("bpe", "file") and self.sizes is not None:
+            return 1 / self.sizes.tokens_per_byte
+        return 1.0
 
 
 class Method(_Config):
@@ -385,18 +508,9 @@ class SearchRequest(_Config):
                     f"memory_length of a serve mode is {serve.memory_length} but slots keep {kept} tokens in "
                     "evaluation; raise space.eval_memory_length"
                 )
-        wanted = self.task.objective == "causal_lm"
-        if self.space.causal != wanted:
-            raise ValueError(
-                f"task.objective is {self.task.objective!r} but space.causal is {str(self.space.causal).lower()}; "
-                f"it must be {str(wanted).lower()}"
-            )
-        if self.space.backbone.n_classes:
-            raise ValueError(
-                f"space.backbone.n_classes is {self.space.backbone.n_classes} but task.objective is "
-                f"{self.task.objective!r}, which predicts tokens; it must be 0"
-            )
-        self.network_config([self.space.labels[0]] * self.space.n_slots, self.task.vocab_size)  # refuses what it must
+        self._check_objective()
+        vocab_size = self.task.vocab_size
+        self.network_config([self.space.labels[0]] * self.space.n_slots, vocab_size)  # refuses what it must
         families = {candidate.family for candidate in self.space.candidates}
         budget = self.budget.latency
         needs_parent = bool(self.retrain.baselines) or (budget is not None and budget.ratio_to_parent is not None)
@@ -422,6 +536,56 @@ class SearchRequest(_Config):
             for bounds in product((one.low, one.high), (other.low, other.high)):
                 self.method_with({one.pointer: bounds[0], other.pointer: bounds[1]})
         return self
+
+    def _check_objective(self) -> None:
+        task, space, backbone = self.task, self.space, self.space.backbone
+        causal = {"causal_lm": True, "masked_lm": False}.get(task.objective)
+        if task.synthetic is not None:
+            causal = task.synthetic.causal
+        if causal is not None and space.causal != causal:
+            subject = f"task.dataset is {task.dataset!r}" if task.synthetic else f"task.objective is {task.objective!r}"
+            raise ValueError(
+                f"{subject} but space.causal is {str(space.causal).lower()}; it must be {str(causal).lower()}"
+            )
+        if not task.classifies:
+            if backbone.n_classes:
+                raise ValueError(
+                    f"space.backbone.n_classes is {backbone.n_classes} but task.objective is {task.objective!r}, which "
+                    "predicts tokens; it must be 0"
+                )
+            return
+        if space.memory_length:
+            raise ValueError(
+                f"memory_length is {space.memory_length} but task.objective is {task.objective!r}, whose examples stand "
+                "alone; it must be 0"
+            )
+        if (task.objective == "token_classification") != (backbone.pooling == "none"):
+            pooling = "'none'" if task.objective == "token_classification" else "'mean' or 'first'"
+            raise ValueError(
+                f"space.backbone.pooling is {backbone.pooling!r} but task.objective is {task.objective!r}; it must be "
+                f"{pooling}"
+            )
+
+    def with_data(self, fingerprint: str, sizes: DataSizes) -> SearchRequest:
+        """The request with what is known once its data are: their fingerprint, vocabulary and classes.
+
+        Raises:
+            InvalidInput: it names other ones.
+        """
+        named = self.space.backbone.n_classes
+        if self.task.classifies and not sizes.n_classes:
+            raise InvalidInput(
+                f"task.objective is {self.task.objective!r} but dataset {self.task.dataset!r} has no labels of that kind"
+            )
+        if named and named != sizes.n_classes:
+            raise InvalidInput(
+                f"space.backbone.n_classes is {named} but dataset {self.task.dataset!r} has {sizes.n_classes} labels; "
+                "leave it 0 to have it filled in"
+            )
+        body = self.model_dump(mode="json")
+        body["task"] |= {"dataset_fingerprint": fingerprint, "sizes": sizes.model_dump(mode="json")}
+        body["space"]["backbone"]["n_classes"] = sizes.n_classes if self.task.classifies else 0
+        return read_request(body)  # refuses what does not fit the vocabulary
 
     def method_with(self, sample: Mapping[str, float]) -> Method:
         """The method with a sample's values put in; whole numbers where the field is one.

@@ -367,8 +367,9 @@ class BackboneConfig:
         cutoffs: first token ids of the adaptive softmax's clusters, rising; those not below V do not count, and with
             none left the head is a plain softmax.
         div_value: cluster number c has embeddings D / div_value^c wide.
-        n_classes: classes of whole sequences; 0: the head predicts tokens.
-        pooling: what a sequence is classified by: its "first" token ([CLS]) or the "mean" of its real tokens.
+        n_classes: classes of sequences or of tokens; 0: the head predicts tokens.
+        pooling: what is classified: a sequence by its "first" token ([CLS]) or by the "mean" of its real tokens, or,
+            with "none", each token by itself.
     """
 
     position_embedding: Literal["learned", "none", "sinusoidal"] = "none"
@@ -380,13 +381,13 @@ class BackboneConfig:
     cutoffs: tuple[int, ...] = ()
     div_value: int = ranged(1, 1, 64)
     n_classes: int = ranged(0, 0, 65536)
-    pooling: Literal["first", "mean"] = "first"
+    pooling: Literal["first", "mean", "none"] = "first"
 
     __pydantic_config__ = {"extra": "forbid"}
 
     def __post_init__(self) -> None:
         _check_known("position_embedding", self.position_embedding, ("learned", "none", "sinusoidal"))
-        _check_known("pooling", self.pooling, ("first", "mean"))
+        _check_known("pooling", self.pooling, ("first", "mean", "none"))
         check_ranges(self)
         if len(self.cutoffs) > 16:
             raise ValueError(f"cutoffs has {len(self.cutoffs)} entries; it may have 16")

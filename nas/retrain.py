@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -51,8 +50,8 @@ def scoring(network: Network) -> Forward:
     """How a network is trained and evaluated."""
 
     def forward(batch: Batch, memory: Memory | None) -> tuple[Tensor, Memory | None]:
-        hidden, kept = network.body(batch.tokens, memory)
-        return network.backbone.nats(hidden, batch.targets), kept
+        hidden, kept = network.body(batch.tokens, memory, key_padding=batch.key_padding)
+        return network.backbone.nats(hidden, batch.targets, batch.key_padding), kept
 
     return forward
 
@@ -96,8 +95,7 @@ class Retraining:
         self.forward = scoring(self.network)
         self.weights = dict(self.network.named_parameters())
         self.optimiser = weights_optimiser(self.weights, self.method)
-        text = np.concatenate([parts.weights, parts.alpha])
-        self.stream = Stream(text, request, generator(request.trials.seed, _DATA), device)
+        self.stream = Stream(parts.training, request, generator(request.trials.seed, _DATA), device)
         self.validation = held_out(parts.validation, self.method.eval_windows, request, device)
         self.test = held_out(parts.test, request.retrain.test_windows, request, device)
         self.step = 0

@@ -50,7 +50,7 @@ class Search:
 
     Args:
         request: resolved: one seed, no ranges.
-        parts: the four disjoint parts of the text; weights learn on one, alpha on another.
+        parts: the four disjoint parts of the data; weights learn on one, alpha on another.
         table: latency of each candidate, an input.
         device: where the supernet lives; alpha and every generator stay on the CPU.
     """
@@ -130,15 +130,19 @@ class Search:
 
     def _path_nats(self, path: Sequence[int], factors: Tensor | None = None) -> Forward:
         def forward(batch: Batch, memory: Memory | None) -> tuple[Tensor, Memory | None]:
-            hidden, kept = self.supernet.forward_path(batch.tokens, path, factors, memory=memory)
-            return self.supernet.backbone.nats(hidden, batch.targets), kept
+            hidden, kept = self.supernet.forward_path(
+                batch.tokens, path, factors, memory=memory, key_padding=batch.key_padding
+            )
+            return self.supernet.backbone.nats(hidden, batch.targets, batch.key_padding), kept
 
         return forward
 
     def _mixture_nats(self, weights: Tensor, path: Sequence[int] | None = None) -> Forward:
         def forward(batch: Batch, memory: Memory | None) -> tuple[Tensor, Memory | None]:
-            hidden, kept = self.supernet.forward_mixture(batch.tokens, weights, path, memory=memory)
-            return self.supernet.backbone.nats(hidden, batch.targets), kept
+            hidden, kept = self.supernet.forward_mixture(
+                batch.tokens, weights, path, memory=memory, key_padding=batch.key_padding
+            )
+            return self.supernet.backbone.nats(hidden, batch.targets, batch.key_padding), kept
 
         return forward
 

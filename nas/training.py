@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
@@ -20,7 +21,7 @@ from nas.network import Memory
 from nas.steps import StepRecord
 
 Forward = Callable[[Batch, Memory | None], tuple[Tensor, Memory | None]]
-"""A batch, with the memory of the one before, to (B, T) nats of its targets and the memory for the next."""
+"""A batch, with the memory of the one before, to nats of its targets, shaped as they are, and the memory for the next."""
 
 _STREAMS = 16  # generators per seed; more than any trial uses
 
@@ -68,7 +69,7 @@ def loss_of(nats: Tensor, batch: Batch) -> Tensor:
     """Mean loss of the scored tokens, nats.
 
     Args:
-        nats: (B, T), 0 where nothing is scored.
+        nats: as the batch's targets, 0 where nothing is scored.
         batch: that they are of.
     """
     return nats.sum() / (batch.targets != IGNORE).sum()
@@ -101,30 +102,44 @@ def weight_step(loss: Tensor, optimiser: torch.optim.Optimizer, *, lr: float, gr
     return loss.detach()
 
 
+@dataclass(frozen=True, eq=False)
+class Evaluated:
+    """Losses in nats per scored token, on the CPU. N windows, T tokens.
+
+    Args:
+        windows: (N,) mean of each window, in the order of the text.
+        positions: (T,) mean of each position over the windows, NaN where none is scored; (1,) of whole sequences.
+    """
+
+    windows: Tensor
+    positions: Tensor
+
+    def mean(self) -> Tensor:
+        return self.windows.mean()
+
+
 @torch.no_grad()
-def evaluate(forward: Forward, held_out: HeldOut, batch_size: int) -> Tensor:
-    """Loss of each window, nats per scored token.
+def evaluate(forward: Forward, held_out: HeldOut, batch_size: int) -> Evaluated:
+    """Loss of each window, and of each position.
 
     Args:
         forward: in evaluation mode.
         held_out: windows that follow each other are read one after the other, with memory in between.
         batch_size: windows per forward.
-
-    Returns:
-        (N,) on the CPU, in the order of the text.
     """
-    tokens, targets = held_out.batch.tokens, held_out.batch.targets
-    in_rows = (-1, held_out.segments, tokens.shape[1])
-    losses = []
-    for rows in zip(*(torch.split(each.reshape(in_rows), batch_size) for each in (tokens, targets)), strict=True):
+    whole = held_out.batch
+    places = torch.arange(len(whole.tokens)).view(-1, held_out.segments)  # (rows, segments): numbers of the windows
+    windows = torch.empty(len(whole.tokens), dtype=torch.float64)
+    sums = torch.zeros(whole.targets.shape[1], dtype=torch.float64)
+    for rows in places.split(batch_size):
         memory = None
-        row_losses = []
         for segment in range(held_out.segments):
-            batch = Batch(rows[0][:, segment], rows[1][:, segment])
+            batch = whole.rows(rows[:, segment])
             nats, memory = forward(batch, memory)
-            row_losses.append(nats.sum(dim=1) / (batch.targets != IGNORE).sum(dim=1))
-        losses.append(torch.stack(row_losses, dim=1).flatten().cpu())
-    return torch.cat(losses)
+            n_scored = (batch.targets != IGNORE).sum(dim=1)
+            windows[rows[:, segment]] = (nats.sum(dim=1) / n_scored).double().cpu()
+            sums += nats.sum(dim=0).double().cpu()
+    return Evaluated(windows.float(), sums.float() / (whole.targets != IGNORE).sum(dim=0).cpu())
 
 
 def mean_or_fail(losses: list[Tensor], step: int) -> float | None:

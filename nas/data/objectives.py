@@ -1,24 +1,22 @@
-"""What a network reads and what it is scored on: next tokens, or masked ones. B batch, T tokens.
+"""What a network reads and what it is scored on: next tokens, masked ones, or classes. B batch, T tokens.
 
-Tokens are bytes. A masked LM has one id more, MASK, which stands where a byte is hidden. 15% of a window's tokens are
-scored: 80% of them are hidden, 10% replaced by a random byte, 10% left as they are (BERT: Devlin et al. 2018,
-arXiv:1810.04805, section 3.1; sgu.md section 6.6).
+A masked LM has one id more than its tokenizer, behind all others, which stands where a token is hidden. 15% of a
+window's tokens are scored: 80% of them are hidden, 10% replaced by a random token, 10% left as they are (BERT: Devlin
+et al. 2018, arXiv:1810.04805, section 3.1; sgu.md section 6.6).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Generator, Tensor
 
+from nas.config import Task
 from nas.heads import IGNORE
 
-MASK = 256
 SHARE, HIDDEN, RANDOM = 0.15, 0.8, 0.1  # of a window's tokens; of those
-
-Objective = Literal["causal_lm", "masked_lm"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,14 +25,22 @@ class Batch:
 
     Args:
         tokens: (B, T) token ids.
-        targets: (B, T) token ids, IGNORE where nothing is scored. Every row has equally many that are.
+        targets: (B, T) token ids or classes, IGNORE where nothing is scored; (B, 1) classes of whole sequences.
+        key_padding: (B, T) bool, True where a token is real; None when all are.
     """
 
     tokens: Tensor
     targets: Tensor
+    key_padding: Tensor | None = None
 
     def to(self, device: str) -> Batch:
-        return Batch(self.tokens.to(device), self.targets.to(device))
+        padding = self.key_padding
+        return Batch(self.tokens.to(device), self.targets.to(device), None if padding is None else padding.to(device))
+
+    def rows(self, rows: Sequence[int] | Tensor | slice) -> Batch:
+        """Some of its rows."""
+        padding = self.key_padding
+        return Batch(self.tokens[rows], self.targets[rows], None if padding is None else padding[rows])
 
 
 def next_tokens(windows: Tensor) -> Batch:
@@ -42,11 +48,12 @@ def next_tokens(windows: Tensor) -> Batch:
     return Batch(windows[:, :-1], windows[:, 1:])
 
 
-def masked_tokens(windows: Tensor, generator: Generator) -> Batch:
+def masked_tokens(windows: Tensor, mask_id: int, generator: Generator) -> Batch:
     """15% of the tokens of each window, at least one, and in all windows equally many.
 
     Args:
-        windows: (B, T + 1) bytes; the last column, another objective's target, is not read.
+        windows: (B, T + 1) token ids below mask_id; the last column, another objective's target, is not read.
+        mask_id: what stands for a hidden token.
         generator: the only source of randomness, on the CPU.
     """
     tokens = windows[:, :-1]
@@ -54,19 +61,22 @@ def masked_tokens(windows: Tensor, generator: Generator) -> Batch:
     order = torch.rand(tokens.shape, generator=generator).argsort(dim=1)
     scored = torch.zeros_like(tokens, dtype=torch.bool).scatter(1, order[:, :n_scored], True)
     fate = torch.rand(tokens.shape, generator=generator)
-    other = torch.randint(0, MASK, tokens.shape, generator=generator)
-    shown = torch.where(fate < HIDDEN, MASK, torch.where(fate < HIDDEN + RANDOM, other, tokens))
+    other = torch.randint(0, mask_id, tokens.shape, generator=generator)
+    shown = torch.where(fate < HIDDEN, mask_id, torch.where(fate < HIDDEN + RANDOM, other, tokens))
     return Batch(torch.where(scored, shown, tokens), torch.where(scored, tokens, IGNORE))
 
 
-def training_batch(objective: Objective, windows: Tensor, generator: Generator) -> Batch:
-    """A batch to learn from; `generator` chooses what is masked, and is not touched where nothing is."""
-    return next_tokens(windows) if objective == "causal_lm" else masked_tokens(windows, generator)
+def training_batch(task: Task, windows: Tensor, generator: Generator) -> Batch:
+    """A batch of language to learn from; `generator` chooses what is masked, and is not touched where nothing is."""
+    return next_tokens(windows) if task.objective == "causal_lm" else masked_tokens(windows, task.mask_id, generator)
 
 
-def held_out_batch(objective: Objective, windows: Tensor) -> Batch:
+def held_out_batch(task: Task, windows: Tensor) -> Batch:
     """A batch to be scored on, masked by each window's number: the same for every architecture, seed and search."""
-    if objective == "causal_lm":
+    if task.objective == "causal_lm":
         return next_tokens(windows)
-    masked = [masked_tokens(window[None], Generator().manual_seed(number)) for number, window in enumerate(windows)]
+    masked = [
+        masked_tokens(window[None], task.mask_id, Generator().manual_seed(number))
+        for number, window in enumerate(windows)
+    ]
     return Batch(torch.cat([each.tokens for each in masked]), torch.cat([each.targets for each in masked]))

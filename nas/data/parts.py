@@ -1,33 +1,69 @@
-"""The four disjoint, contiguous parts of a text, and windows cut from them. Tokens are bytes.
+"""The four disjoint parts of a dataset, and windows cut from those that are one stream of tokens.
 
 Weights are trained on the first part, alpha on the second, monitoring reads the third, and every reported quality is
 on the fourth (FBNet's disjoint split of the training data, par-search.md section 3.2, and two held-out parts).
+B batch, T tokens.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
+from nas.config import Task
+from nas.data.objectives import Batch, held_out_batch, training_batch
 from nas.text import ENDS_PERCENT, check_length, check_text
+
+TokenIds = NDArray[np.unsignedinteger[Any]]  # uint8, uint16 or uint32; most often a memory map
+
+
+class Part(Protocol):
+    """Examples of one part, all of the task's length: a stream of tokens, labelled documents, or a generator."""
+
+    def batch(self, task: Task, n: int, generator: Generator) -> Batch:
+        """n examples to learn from, drawn with replacement, on the CPU; `generator` is the only source of chance."""
+
+    def held_out(self, task: Task, n: int) -> Batch:
+        """The same examples at every call, at most n, no target twice; on the CPU."""
 
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Byte tokens of each part, uint8, in the order of the text."""
+    """What each is for stands above; `training` is the first two together, for who searches no more."""
 
-    weights: NDArray[np.uint8]
-    alpha: NDArray[np.uint8]
-    validation: NDArray[np.uint8]
-    test: NDArray[np.uint8]
+    weights: Part
+    alpha: Part
+    validation: Part
+    test: Part
+    training: Part
+
+
+@dataclass(frozen=True, eq=False)
+class Tokens:
+    """A part that is one stream of tokens, for language modelling.
+
+    Args:
+        ids: (N,) in the order of the text.
+    """
+
+    ids: TokenIds
+
+    def batch(self, task: Task, n: int, generator: Generator) -> Batch:
+        """As `Part.batch`: windows at random places."""
+        return training_batch(task, sample_windows(self.ids, n, task.train_length, generator), generator)
+
+    def held_out(self, task: Task, n: int) -> Batch:
+        """As `Part.held_out`: evenly spaced windows, in the order of the text."""
+        return held_out_batch(task, eval_windows(self.ids, n, task.train_length))
 
 
 def split(corpus: bytes, train_length: int, batch_size: int) -> Parts:
-    """Cut a text into its parts.
+    """Cut a text into its parts; a token is a byte.
 
     Args:
         corpus: UTF-8 text.
@@ -41,10 +77,16 @@ def split(corpus: bytes, train_length: int, batch_size: int) -> Parts:
     check_text(corpus)
     check_length(len(corpus), train_length, batch_size)
     tokens = np.frombuffer(corpus, dtype=np.uint8).copy()  # owned and writable, as torch wants it
-    return Parts(*np.split(tokens, [len(tokens) * percent // 100 for percent in ENDS_PERCENT]))
+    return token_parts(tokens, *(len(tokens) * percent // 100 for percent in ENDS_PERCENT))
 
 
-def sample_windows(part: NDArray[np.uint8], n: int, length: int, generator: Generator) -> Tensor:
+def token_parts(ids: TokenIds, alpha: int, validation: int, test: int) -> Parts:
+    """A stream of tokens as parts that begin at 0 and at the places given."""
+    cut = [Tokens(part) for part in np.split(ids, [alpha, validation, test])]
+    return Parts(*cut, training=Tokens(ids[:validation]))
+
+
+def sample_windows(part: TokenIds, n: int, length: int, generator: Generator) -> Tensor:
     """Windows at uniformly random places, with replacement.
 
     Args:
@@ -60,7 +102,7 @@ def sample_windows(part: NDArray[np.uint8], n: int, length: int, generator: Gene
     return _cut(part, starts, length)
 
 
-def row_windows(part: NDArray[np.uint8], n_rows: int, at: int, length: int) -> Tensor:
+def row_windows(part: TokenIds, n_rows: int, at: int, length: int) -> Tensor:
     """The windows at one place of each row, where the part is cut into rows of equal length.
 
     Args:
@@ -75,12 +117,12 @@ def row_windows(part: NDArray[np.uint8], n_rows: int, at: int, length: int) -> T
     return _cut(part, np.arange(n_rows) * ((len(part) - 1) // n_rows) + at, length)
 
 
-def last_start(part: NDArray[np.uint8], n_rows: int, length: int) -> int:
+def last_start(part: TokenIds, n_rows: int, length: int) -> int:
     """Where in each row its last window of `length` tokens may begin; negative where rows are shorter than that."""
     return (len(part) - 1) // n_rows - length
 
 
-def eval_windows(part: NDArray[np.uint8], n: int, length: int, n_rows: int | None = None) -> Tensor:
+def eval_windows(part: TokenIds, n: int, length: int, n_rows: int | None = None) -> Tensor:
     """The same windows at every call: evenly spaced over the part, each target in one window only.
 
     Args:
@@ -101,6 +143,6 @@ def eval_windows(part: NDArray[np.uint8], n: int, length: int, n_rows: int | Non
     return _cut(part, starts.ravel(), length)
 
 
-def _cut(part: NDArray[np.uint8], starts: NDArray[np.int64], length: int) -> Tensor:
+def _cut(part: TokenIds, starts: NDArray[np.int64], length: int) -> Tensor:
     windows = part[starts[:, None] + np.arange(length + 1)]
     return torch.from_numpy(windows.astype(np.int64))

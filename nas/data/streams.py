@@ -14,14 +14,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Generator, Tensor
 
 from nas.config import SearchRequest
 from nas.data.objectives import Batch, held_out_batch, training_batch
-from nas.data.parts import eval_windows, last_start, row_windows, sample_windows
+from nas.data.parts import Part, Tokens, eval_windows, last_start, row_windows
 from nas.network import Memory
 
 HELD_OUT_ROWS = 8  # with memory; a constant, so that samples of other batch sizes are scored on the same windows
@@ -31,15 +29,15 @@ class Stream:
     """Batches to learn from, in an order of its generator's own, and the memory that goes with them.
 
     Args:
-        part: tokens, at least one batch.
-        request: objective, lengths and batch size; whether slots have memory.
+        part: at least one batch; with memory, a stream of tokens.
+        request: task and batch size; whether slots have memory.
         generator: of windows and masks, on the CPU.
         device: where batches go.
     """
 
-    def __init__(self, part: NDArray[np.uint8], request: SearchRequest, generator: Generator, device: str) -> None:
+    def __init__(self, part: Part, request: SearchRequest, generator: Generator, device: str) -> None:
         self.part = part
-        self.objective = request.task.objective
+        self.task = request.task
         self.length = request.task.train_length
         self.batch_size = request.method.batch_size
         self.has_memory = request.space.memory_length > 0
@@ -51,18 +49,19 @@ class Stream:
     def next(self) -> Batch:
         """The next batch; at the start of a pass memory becomes None."""
         if self.has_memory:
-            windows = self._next_segments()
+            batch = training_batch(self.task, self._next_segments(), self.generator)
         else:
-            windows = sample_windows(self.part, self.batch_size, self.length, self.generator)
-        return training_batch(self.objective, windows, self.generator).to(self.device)
+            batch = self.part.batch(self.task, self.batch_size, self.generator)
+        return batch.to(self.device)
 
     def _next_segments(self) -> Tensor:
-        last = last_start(self.part, self.batch_size, self.length)
+        assert isinstance(self.part, Tokens)
+        last = last_start(self.part.ids, self.batch_size, self.length)
         if self.at < 0:
             self.at = self._draw(last)
         elif self.at > last:
             self.at, self.memory = self._draw(min(self.length - 1, last)), None
-        windows = row_windows(self.part, self.batch_size, self.at, self.length)
+        windows = row_windows(self.part.ids, self.batch_size, self.at, self.length)
         self.at += self.length
         return windows
 
@@ -95,12 +94,14 @@ class HeldOut:
     segments: int
 
 
-def held_out(part: NDArray[np.uint8], n_windows: int, request: SearchRequest, device: str) -> HeldOut:
-    """The same windows of a part for every architecture and seed, with the same masks.
+def held_out(part: Part, n_windows: int, request: SearchRequest, device: str) -> HeldOut:
+    """The same examples of a part for every architecture and seed, with the same masks.
 
     With memory they stand in rows; the first window of each has no memory, and the score says so too.
     """
-    n_rows = HELD_OUT_ROWS if request.space.memory_length else None
-    windows = eval_windows(part, n_windows, request.task.train_length, n_rows)
-    segments = 1 if n_rows is None else len(windows) // min(n_rows, len(windows))
-    return HeldOut(held_out_batch(request.task.objective, windows).to(device), segments)
+    if not request.space.memory_length:
+        return HeldOut(part.held_out(request.task, n_windows).to(device), segments=1)
+    assert isinstance(part, Tokens)
+    windows = eval_windows(part.ids, n_windows, request.task.train_length, HELD_OUT_ROWS)
+    segments = len(windows) // min(HELD_OUT_ROWS, len(windows))
+    return HeldOut(held_out_batch(request.task, windows).to(device), segments)

@@ -1,0 +1,133 @@
+"""What is known of a dataset once it has been read: its card. Standard library only: api, page and trials all read it.
+
+A dataset is kept in one canonical file, whatever it came as, so that the same content has the same fingerprint:
+
+    text       one stream of UTF-8, as it came                                 <fingerprint>.txt
+    documents  one JSON object a line, {"text", "pair", "label", "part"}       <fingerprint>.jsonl
+               or {"words", "labels", "part"} where each word has a label; absent members are left out
+    tokens     token ids, little-endian uint16 or uint32, without header       <fingerprint>.bin
+    tokenizer  a tokenizer.json of the library `tokenizers`, as it came        <fingerprint>.json
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
+
+Kind = Literal["text", "documents", "tokens", "tokenizer"]
+PARTS = ("weights", "alpha", "validation", "test")
+SUFFIXES: Mapping[Kind, str] = {"text": ".txt", "documents": ".jsonl", "tokens": ".bin", "tokenizer": ".json"}
+BINS = 65536  # of the digests of documents, by which they are dealt to the parts
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the bytes alone do not say; whatever differs from the defaults is part of the fingerprint.
+
+    Args:
+        kind: of the canonical file.
+        ends: of a text: byte offsets at which a training, and a validation part given with it, end.
+        corpus: name of the standard corpus whose conventions hold (enwik8, text8, wikitext-2, ...), or None.
+        dtype: of tokens: "uint16" or "uint32".
+        vocab_size: of tokens: ids are below it.
+        eos_id: of tokens: the id that ends a document, or None.
+    """
+
+    kind: Kind = "text"
+    ends: tuple[int, int] | None = None
+    corpus: str | None = None
+    dtype: str | None = None
+    vocab_size: int | None = None
+    eos_id: int | None = None
+
+    def digest(self) -> Any:
+        """A sha256 to be fed the canonical bytes; of a plain text it is that of the text itself."""
+        said = {name: value for name, value in asdict(self).items() if value not in (None, "text")}
+        prefix = json.dumps(said, sort_keys=True).encode() + b"\n" if said else b""
+        return hashlib.sha256(prefix)
+
+
+@dataclass(frozen=True)
+class Card:
+    """A dataset, without its content.
+
+    Args:
+        fingerprint: `Settings.digest` over the canonical bytes, 64 hexadecimal digits.
+        settings: what the bytes do not say.
+        n_bytes: of the canonical file.
+        n_rows: lines of a text, documents, tokens, or entries of a tokenizer's vocabulary.
+        n_characters: distinct characters; None for tokens and tokenizers.
+        lengths: (largest bytes, number) of lines or documents, by powers of two, without empty bins at either end.
+        label_kind: None without labels; "sequence": one for each document; "token": one for each word.
+        labels: label -> how often it stands; sorted by label.
+        given_parts: rows of each part that the rows name ("train", "validation", "test"); None: we deal them.
+        deal: for documents that name no part: the first bin (of BINS) that is no longer of weights, of alpha and of
+            validation; for those that do: the first bin of train's that is alpha's, then of validation's that is
+            test's where no row names "test" (BINS where test has its own).
+        part_rows: documents of each of PARTS after dealing, duplicates included; None for other kinds.
+        n_duplicates: documents that stand exactly so before; equal ones always share a part.
+        n_left_out: training documents that also stand in a given validation or test part: not trained on.
+        samples: the first rows, at most 3: {"text": ...} and what else the row has, each cut to 300 characters.
+    """
+
+    fingerprint: str
+    settings: Settings
+    n_bytes: int
+    n_rows: int
+    n_characters: int | None = None
+    lengths: tuple[tuple[int, int], ...] = ()
+    label_kind: Literal["sequence", "token"] | None = None
+    labels: Mapping[str, int] | None = None
+    given_parts: Mapping[str, int] | None = None
+    deal: tuple[int, int, int] | None = None
+    part_rows: Mapping[str, int] | None = None
+    n_duplicates: int = 0
+    n_left_out: int = 0
+    samples: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def kind(self) -> Kind:
+        return self.settings.kind
+
+    @property
+    def file_name(self) -> str:
+        return self.fingerprint + SUFFIXES[self.kind]
+
+    @property
+    def majority(self) -> float | None:
+        """Share of the most frequent label: what a classifier scores that looks at nothing."""
+        return max(self.labels.values()) / sum(self.labels.values()) if self.labels else None
+
+    def to_json(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return found
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Card:
+        """Read what `to_json` gave; members that this version does not know are ignored."""
+        known = {each.name for each in fields(cls)}
+        values = {name: value for name, value in data.items() if name in known}
+        settings = dict(data["settings"])
+        settings["ends"] = tuple(settings["ends"]) if settings.get("ends") else None
+        values["settings"] = Settings(**settings)
+        values["lengths"] = tuple((int(most), int(number)) for most, number in data.get("lengths", ()))
+        values["deal"] = tuple(data["deal"]) if data.get("deal") else None
+        values["samples"] = tuple(data.get("samples", ()))
+        return cls(**values)
+
+    @classmethod
+    def of_text(cls, fingerprint: str, n_bytes: int) -> Card:
+        """The little that is known of a text that was registered without a card."""
+        return cls(fingerprint, Settings(), n_bytes, n_rows=0)
+
+
+def document_bin(line: bytes) -> int:
+    """Which of BINS a document falls into: by its content alone, so that equal documents share a part.
+
+    Args:
+        line: the canonical JSON of its text, pair or words; neither label nor part, nor the line break.
+    """
+    return int.from_bytes(hashlib.blake2b(line, digest_size=8).digest()[:2], "big")
