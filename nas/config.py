@@ -556,8 +556,8 @@ class SearchRequest(_Config):
             return
         if space.memory_length:
             raise ValueError(
-                f"memory_length is {space.memory_length} but task.objective is {task.objective!r}, whose examples stand "
-                "alone; it must be 0"
+                f"memory_length is {space.memory_length} but task.objective is {task.objective!r}, whose examples "
+                "stand alone; it must be 0"
             )
         if (task.objective == "token_classification") != (backbone.pooling == "none"):
             pooling = "'none'" if task.objective == "token_classification" else "'mean' or 'first'"
@@ -575,7 +575,7 @@ class SearchRequest(_Config):
         named = self.space.backbone.n_classes
         if self.task.classifies and not sizes.n_classes:
             raise InvalidInput(
-                f"task.objective is {self.task.objective!r} but dataset {self.task.dataset!r} has no labels of that kind"
+                f"task.objective is {self.task.objective!r} but dataset {self.task.dataset!r} has no such labels"
             )
         if named and named != sizes.n_classes:
             raise InvalidInput(

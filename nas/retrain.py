@@ -7,8 +7,9 @@ differences are paired.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import torch
@@ -21,6 +22,7 @@ from nas.config import SearchRequest
 from nas.data.objectives import Batch
 from nas.data.parts import Parts
 from nas.data.streams import Stream, held_out
+from nas.heads import IGNORE
 from nas.network import Memory, Network
 from nas.options import NetworkConfig
 from nas.steps import StepRecord
@@ -56,6 +58,30 @@ def scoring(network: Network) -> Forward:
     return forward
 
 
+@torch.no_grad()
+def confusion(network: Network, batch: Batch, batch_size: int) -> Tensor:
+    """Scored examples or tokens by class, then by answer.
+
+    Args:
+        network: in evaluation mode.
+        batch: any number of rows, without memory.
+        batch_size: rows per forward.
+
+    Returns:
+        (C, C) counts; (0, 0) of a network that predicts tokens.
+    """
+    n_classes = network.config.backbone.n_classes
+    counts = torch.zeros(n_classes * n_classes, dtype=torch.long)
+    for start in range(0, len(batch.tokens) if n_classes else 0, batch_size):
+        rows = batch.rows(slice(start, start + batch_size))
+        hidden, _ = network.body(rows.tokens, key_padding=rows.key_padding)
+        answers = network.backbone.answers(hidden, rows.key_padding)
+        scored = rows.targets != IGNORE
+        cells = rows.targets[scored] * n_classes + answers[scored]
+        counts += torch.bincount(cells.cpu(), minlength=n_classes * n_classes)
+    return counts.view(n_classes, n_classes)
+
+
 @dataclass(frozen=True)
 class RetrainResult:
     """What a finished retraining leaves behind.
@@ -63,12 +89,16 @@ class RetrainResult:
     Args:
         val_loss: nats per scored token on the validation windows.
         test_nats: (N,) nats per scored token of each test window, in the order of the text.
+        test_positions: (T,) mean nats of each position; None where none is scored. (1,) of whole sequences.
+        confusion: (C, C) test examples or tokens by class, then by answer; empty unless the task classifies.
         step: weight updates.
     """
 
     val_loss: float
     test_nats: list[float]
     step: int
+    test_positions: list[float | None] = field(default_factory=list)
+    confusion: list[list[int]] = field(default_factory=list)
 
 
 class Retraining:
@@ -127,9 +157,11 @@ class Retraining:
         self.network.eval()
         val_loss = finite_or_fail(evaluate(self.forward, self.validation, self.method.batch_size).mean(), self.step)
         if last:
-            test_nats = evaluate(self.forward, self.test, self.method.batch_size)
-            finite_or_fail(test_nats.mean(), self.step)
-            self.result = RetrainResult(val_loss, test_nats.tolist(), self.step)
+            tested = evaluate(self.forward, self.test, self.method.batch_size)
+            finite_or_fail(tested.mean(), self.step)
+            positions = [None if math.isnan(each) else each for each in tested.positions.tolist()]
+            counts = confusion(self.network, self.test.batch, self.method.batch_size).tolist()
+            self.result = RetrainResult(val_loss, tested.windows.tolist(), self.step, positions, counts)
         self.network.train()
         return StepRecord(
             step=self.step,
@@ -149,7 +181,7 @@ class Retraining:
         tensors |= {f"stream.{key}": value for key, value in self.stream.state().items()}
         state = {"kind": "retrain", "step": self.step, "seconds": self.seconds}
         if self.result is not None:
-            state |= {"val_loss": self.result.val_loss, "test_nats": self.result.test_nats}
+            state["result"] = asdict(self.result)
         checkpoint.write(path, tensors, state)
 
     def load(self, path: Path) -> None:
@@ -171,7 +203,7 @@ def read_result(path: Path) -> RetrainResult:
         KeyError: the retraining had not ended when this file was written.
     """
     state = checkpoint.read_state(path)
-    return RetrainResult(state["val_loss"], state["test_nats"], state["step"])
+    return RetrainResult(**state["result"])
 
 
 def load_network(path: Path, config: NetworkConfig) -> Network:

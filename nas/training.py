@@ -21,7 +21,7 @@ from nas.network import Memory
 from nas.steps import StepRecord
 
 Forward = Callable[[Batch, Memory | None], tuple[Tensor, Memory | None]]
-"""A batch, with the memory of the one before, to nats of its targets, shaped as they are, and the memory for the next."""
+"""A batch, with the memory of the one before, to nats shaped as its targets, and the memory for the next."""
 
 _STREAMS = 16  # generators per seed; more than any trial uses
 
@@ -131,7 +131,7 @@ def evaluate(forward: Forward, held_out: HeldOut, batch_size: int) -> Evaluated:
     places = torch.arange(len(whole.tokens)).view(-1, held_out.segments)  # (rows, segments): numbers of the windows
     windows = torch.empty(len(whole.tokens), dtype=torch.float64)
     sums = torch.zeros(whole.targets.shape[1], dtype=torch.float64)
-    for rows in places.split(batch_size):
+    for rows in torch.split(places, batch_size):
         memory = None
         for segment in range(held_out.segments):
             batch = whole.rows(rows[:, segment])

@@ -82,8 +82,8 @@ def split(corpus: bytes, train_length: int, batch_size: int) -> Parts:
 
 def token_parts(ids: TokenIds, alpha: int, validation: int, test: int) -> Parts:
     """A stream of tokens as parts that begin at 0 and at the places given."""
-    cut = [Tokens(part) for part in np.split(ids, [alpha, validation, test])]
-    return Parts(*cut, training=Tokens(ids[:validation]))
+    cut = (ids[:alpha], ids[alpha:validation], ids[validation:test], ids[test:], ids[:validation])
+    return Parts(*(Tokens(part) for part in cut))
 
 
 def sample_windows(part: TokenIds, n: int, length: int, generator: Generator) -> Tensor:

@@ -17,19 +17,20 @@ from safetensors.torch import save
 from torch import Tensor
 
 from nas.blocks import block_classes
-from nas.data.objectives import MASK
 from nas.errors import InvalidInput
 from nas.export.standalone import join_sources
 from nas.options import NetworkConfig
 
 MANIFEST_FORMAT_VERSION = 1
+MASK = 256
 BYTE_TOKENIZER = {
     "format_version": 1,
     "type": "bytes",
     "vocab_size": 256,
     "description": "a token is one byte of the UTF-8 text and its id is the byte's value; there are no special tokens",
 }
-MASKED_BYTE_TOKENIZER = {
+MASKED_MASK = 256
+BYTE_TOKENIZER = {
     **BYTE_TOKENIZER,
     "vocab_size": MASK + 1,
     "mask_id": MASK,
