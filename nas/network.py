@@ -197,7 +197,7 @@ class Network(nn.Module):
         key_padding: Tensor | None = None,
         token_types: Tensor | None = None,
     ) -> Tensor:
-        """(B, T, V) logits, or (B, n_classes) where sequences are classified. Arguments and errors are those of `body`."""
+        """(B, T, V) logits, or (B, n_classes) of whole sequences. Arguments and errors are those of `body`."""
         hidden, _ = self.body(tokens, memory, key_padding=key_padding, token_types=token_types)
         if self.backbone.pools:
             return self.backbone.classes(hidden, key_padding)

@@ -29,8 +29,7 @@ BYTE_TOKENIZER = {
     "vocab_size": 256,
     "description": "a token is one byte of the UTF-8 text and its id is the byte's value; there are no special tokens",
 }
-MASKED_MASK = 256
-BYTE_TOKENIZER = {
+MASKED_BYTE_TOKENIZER = {
     **BYTE_TOKENIZER,
     "vocab_size": MASK + 1,
     "mask_id": MASK,
