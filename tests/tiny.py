@@ -8,7 +8,7 @@ import numpy as np
 
 from nas.config import SearchRequest, SearchSpace, ServeMode
 from nas.cost import LatencyEntry, LatencyTable, entry_key
-from nas.data.parts import Parts, split
+from nas.data.parts import Part, Parts, TokenIds, Tokens, split
 
 MILLISECONDS = {"attention": 3.0, "ffn": 2.0, "identity": 0.0, "sgu": 2.5, "mgk": 3.5}
 
@@ -63,6 +63,12 @@ def parts(search: SearchRequest) -> Parts:
     return split(text(), search.task.train_length, search.method.batch_size)
 
 
+def ids(part: Part) -> TokenIds:
+    """Of a part that is one stream of tokens."""
+    assert isinstance(part, Tokens)
+    return part.ids
+
+
 # Spaces and tasks of the other kinds, for `request`: a decoder with memory, and an encoder for masked tokens.
 RECURRENT: dict[str, Any] = {
     "space": {
@@ -89,5 +95,6 @@ def lettered_parts(search: SearchRequest) -> Parts:
     """Parts in alphabets of their own, so that token // LETTERS tells where it came from: 0 to 3 in their order."""
     lettered = parts(search)
     for number, part in enumerate((lettered.weights, lettered.alpha, lettered.validation, lettered.test)):
-        part[:] = number * LETTERS + part % LETTERS
+        letters = ids(part)
+        letters[:] = number * LETTERS + letters % LETTERS
     return lettered

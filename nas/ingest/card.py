@@ -15,6 +15,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import Any, Literal
 
 Kind = Literal["text", "documents", "tokens", "tokenizer"]
@@ -122,6 +123,14 @@ class Card:
     def of_text(cls, fingerprint: str, n_bytes: int) -> Card:
         """The little that is known of a text that was registered without a card."""
         return cls(fingerprint, Settings(), n_bytes, n_rows=0)
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A dataset on disk: its canonical file and its card."""
+
+    path: Path
+    card: Card
 
 
 def document_bin(line: bytes) -> int:

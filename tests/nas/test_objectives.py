@@ -5,8 +5,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nas.data.objectives import MASK, held_out_batch, masked_tokens, next_tokens, training_batch
+from nas.config import Task
+from nas.data.objectives import held_out_batch, masked_tokens, next_tokens, training_batch
 from nas.heads import IGNORE
+
+MASK = 256  # behind the bytes
+MASKED, CAUSAL = Task(objective="masked_lm"), Task()
 
 
 def windows(n: int, length: int, seed: int = 0) -> torch.Tensor:
@@ -22,7 +26,7 @@ def test_next_tokens_are_scored_everywhere() -> None:
 @given(n=st.integers(1, 5), length=st.integers(1, 200), seed=st.integers(0, 1000))
 def test_every_window_has_15_percent_scored_and_at_least_one(n: int, length: int, seed: int) -> None:
     text = windows(n, length, seed)
-    batch = masked_tokens(text, torch.Generator().manual_seed(seed))
+    batch = masked_tokens(text, MASK, torch.Generator().manual_seed(seed))
     scored = batch.targets != IGNORE
     assert scored.sum(dim=1).tolist() == [max(1, round(0.15 * length))] * n
     assert torch.equal(batch.targets[scored], text[:, :-1][scored])
@@ -33,7 +37,7 @@ def test_every_window_has_15_percent_scored_and_at_least_one(n: int, length: int
 
 def test_scored_tokens_are_hidden_replaced_or_left_80_10_10_and_anywhere() -> None:
     text = torch.zeros(2000, 101, dtype=torch.long)  # a random byte differs from 0 but for 1 in 256
-    batch = masked_tokens(text, torch.Generator().manual_seed(0))
+    batch = masked_tokens(text, MASK, torch.Generator().manual_seed(0))
     scored = batch.targets != IGNORE
     shown = batch.tokens[scored]
     n = len(shown)
@@ -48,21 +52,21 @@ def test_scored_tokens_are_hidden_replaced_or_left_80_10_10_and_anywhere() -> No
 
 def test_masks_follow_the_generator_which_causal_batches_leave_alone() -> None:
     text = windows(3, 40)
-    drawn = [training_batch("masked_lm", text, torch.Generator().manual_seed(seed)).tokens for seed in (1, 1, 2)]
+    drawn = [training_batch(MASKED, text, torch.Generator().manual_seed(seed)).tokens for seed in (1, 1, 2)]
     assert torch.equal(drawn[0], drawn[1])
     assert not torch.equal(drawn[0], drawn[2])
     generator = torch.Generator().manual_seed(1)
     before = generator.get_state()
-    training_batch("causal_lm", text, generator)
+    training_batch(CAUSAL, text, generator)
     assert torch.equal(generator.get_state(), before)
 
 
 def test_held_out_masks_depend_on_the_windows_number_alone() -> None:
     first, second = windows(4, 40, seed=0), windows(6, 40, seed=1)
-    one, other = held_out_batch("masked_lm", first), held_out_batch("masked_lm", second)
+    one, other = held_out_batch(MASKED, first), held_out_batch(MASKED, second)
     assert torch.equal(one.targets != IGNORE, other.targets[:4] != IGNORE)
     rows = {tuple(row) for row in (one.targets != IGNORE).tolist()}
     assert len(rows) == 4
-    again = held_out_batch("masked_lm", first)
+    again = held_out_batch(MASKED, first)
     assert torch.equal(one.tokens, again.tokens)
-    assert torch.equal(held_out_batch("causal_lm", first).targets, first[:, 1:])
+    assert torch.equal(held_out_batch(CAUSAL, first).targets, first[:, 1:])

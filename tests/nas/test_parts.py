@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from nas.data.parts import eval_windows, sample_windows, split
 from nas.errors import DataError
+from tests.tiny import ids
 
 
 def numbered(n_bytes: int) -> bytes:
@@ -19,7 +20,8 @@ def numbered(n_bytes: int) -> bytes:
 def test_parts_rejoin_to_the_text_in_their_shares(n_bytes: int, train_length: int, batch_size: int) -> None:
     corpus = numbered(n_bytes)
     parts = split(corpus, train_length, batch_size)
-    arrays = [parts.weights, parts.alpha, parts.validation, parts.test]
+    arrays = [ids(part) for part in (parts.weights, parts.alpha, parts.validation, parts.test)]
+    assert np.array_equal(ids(parts.training), np.concatenate(arrays[:2]))
     assert np.concatenate(arrays).tobytes() == corpus
     for array, share in zip(arrays, (0.72, 0.18, 0.05, 0.05), strict=True):
         assert len(array) == pytest.approx(share * n_bytes, abs=1)
@@ -34,9 +36,9 @@ def test_shortest_accepted_text_holds_a_batch_in_both_training_parts_and_two_win
     needed = int(str(error.value).rsplit(" ", 1)[1])
     parts = split(numbered(needed), train_length, batch_size)
     for training in (parts.weights, parts.alpha):
-        assert len(eval_windows(training, batch_size, train_length)) == batch_size
+        assert len(eval_windows(ids(training), batch_size, train_length)) == batch_size
     for held_out in (parts.validation, parts.test):
-        assert len(eval_windows(held_out, 100, train_length)) >= 2  # compare_quality needs two
+        assert len(eval_windows(ids(held_out), 100, train_length)) >= 2  # compare_quality needs two
     with pytest.raises(DataError):
         split(numbered(needed - 1), train_length, batch_size)
 

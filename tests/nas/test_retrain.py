@@ -16,7 +16,7 @@ from nas.data.objectives import Batch
 from nas.data.streams import HeldOut, Stream
 from nas.errors import SearchFailed
 from nas.retrain import Retraining, build, load_network, read_result, scoring
-from nas.training import evaluate, weight_step
+from nas.training import Evaluated, evaluate, weight_step
 from tests import tiny
 
 REQUEST = tiny.request(retrain={"n_steps": 9, "n_seeds": 1, "test_windows": 8})
@@ -39,7 +39,7 @@ def test_result_is_in_the_last_checkpoint_and_the_network_reloads(tmp_path: Path
     assert len(result.test_nats) == 8
     config = REQUEST.network_config(interleaved(REQUEST.space).labels, 256)
     network = load_network(path, config)
-    again = evaluate(scoring(network), run.test, 4).tolist()
+    again = evaluate(scoring(network), run.test, 4).windows.tolist()
     assert again == result.test_nats
 
 
@@ -92,7 +92,7 @@ def test_it_learns_on_weights_and_alpha_is_watched_on_validation_and_scored_once
         learnt.update(parts_of(batch))
         return batch
 
-    def evaluating(forward: Any, held_out: HeldOut, batch_size: int) -> torch.Tensor:
+    def evaluating(forward: Any, held_out: HeldOut, batch_size: int) -> Evaluated:
         evaluated.append(parts_of(held_out.batch))
         return evaluate(forward, held_out, batch_size)
 
@@ -131,7 +131,7 @@ def test_segments_with_memory_are_scored_as_their_text_at_once() -> None:
     run = make(("attention", "ffn"), request)
     run.network.eval()
     assert run.test.segments == 5
-    scored = evaluate(run.forward, run.test, 3).reshape(8, 5)
+    scored = evaluate(run.forward, run.test, 3).windows.reshape(8, 5)
     whole = Batch(run.test.batch.tokens.reshape(8, 80), run.test.batch.targets.reshape(8, 80))
     with torch.no_grad():
         nats, _ = run.forward(whole, None)

@@ -22,7 +22,7 @@ from nas.presets import PRESETS
 from nas.retrain import Retraining
 from nas.search import Search
 from nas.steps import StepRecord
-from nas.training import evaluate, weight_step
+from nas.training import Evaluated, evaluate, weight_step
 from tests import tiny
 
 
@@ -160,7 +160,7 @@ def test_weights_and_alpha_learn_and_are_watched_on_disjoint_parts_and_never_see
         reading(doing[0], batch)
         return batch
 
-    def evaluating(forward: Any, held_out: HeldOut, batch_size: int) -> Tensor:
+    def evaluating(forward: Any, held_out: HeldOut, batch_size: int) -> Evaluated:
         reading("watched", held_out.batch)
         return evaluate(forward, held_out, batch_size)
 
@@ -360,7 +360,7 @@ def test_a_checkpoint_of_another_format_is_refused(tmp_path: Path, monkeypatch: 
     search = make()
     search.save(tmp_path / "state.safetensors")
     monkeypatch.undo()
-    with pytest.raises(InvalidInput, match="checkpoint has format_version 99; this code reads 2"):
+    with pytest.raises(InvalidInput, match="checkpoint has format_version 99; this code reads 3"):
         search.load(tmp_path / "state.safetensors")
 
 

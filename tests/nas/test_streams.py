@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nas.config import SearchRequest
-from nas.data.parts import eval_windows, last_start, row_windows
+from nas.data.parts import Tokens, eval_windows, last_start, row_windows
 from nas.data.streams import HELD_OUT_ROWS, Stream, held_out
 from nas.heads import IGNORE
 from tests import tiny
@@ -24,7 +24,7 @@ def counted(n_bytes: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
 
 
 def stream(request: SearchRequest, n_bytes: int = 1000, seed: int = 0) -> Stream:
-    return Stream(counted(n_bytes), request, torch.Generator().manual_seed(seed), "cpu")
+    return Stream(Tokens(counted(n_bytes)), request, torch.Generator().manual_seed(seed), "cpu")
 
 
 def test_each_row_goes_on_where_its_last_segment_ended() -> None:
@@ -44,14 +44,14 @@ def test_each_row_goes_on_where_its_last_segment_ended() -> None:
 
 @given(size=st.integers(65, 600), seed=st.integers(0, 1000))
 def test_passes_stay_inside_the_part_and_memory_is_empty_at_the_start_of_each(size: int, seed: int) -> None:
-    each = stream(RECURRENT, size, seed)
-    last = last_start(each.part, 4, 16)
+    each, part = stream(RECURRENT, size, seed), counted(size)
+    last = last_start(part, 4, 16)
     before, starts = None, 0
     for _ in range(3 * (size // 64) + 3):
         batch = each.next()
         at = each.at - 16
         assert 0 <= at <= last
-        assert torch.equal(batch.tokens, row_windows(each.part, 4, at, 16)[:, :-1])
+        assert torch.equal(batch.tokens, row_windows(part, 4, at, 16)[:, :-1])
         if before is not None and each.memory is not None:
             assert at == before + 16
         elif before is not None:
@@ -90,7 +90,7 @@ def test_a_stream_that_is_taken_up_again_goes_on_with_the_same_batches(request_:
 
 
 def test_held_out_windows_of_memory_stand_in_rows() -> None:
-    part = counted(2000)
+    part = Tokens(counted(2000))
     found = held_out(part, 40, RECURRENT, "cpu")
     assert found.segments == 40 // HELD_OUT_ROWS
     tokens = found.batch.tokens.reshape(HELD_OUT_ROWS, found.segments, 16)
@@ -100,7 +100,7 @@ def test_held_out_windows_of_memory_stand_in_rows() -> None:
 
 
 def test_held_out_masks_are_the_same_for_every_seed() -> None:
-    part = counted(2000)
+    part = Tokens(counted(2000))
     seeded = MASKED.resolve({}, seed=5)
     assert torch.equal(held_out(part, 9, MASKED, "cpu").batch.tokens, held_out(part, 9, seeded, "cpu").batch.tokens)
     assert bool((held_out(part, 9, MASKED, "cpu").batch.targets != IGNORE).any(dim=1).all())
@@ -111,7 +111,7 @@ def test_rows_of_evaluation_predict_no_token_twice_and_follow_without_a_gap(
     size: int, n: int, length: int, rows: int
 ) -> None:
     part = np.arange(size, dtype=np.uint16)
-    found = eval_windows(part, n, length, rows)  # type: ignore[arg-type]
+    found = eval_windows(part, n, length, rows)
     targets = found[:, 1:].flatten().tolist()
     assert targets == sorted(set(targets))
     fits = min(n, (size - 1) // length)

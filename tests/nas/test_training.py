@@ -95,9 +95,13 @@ def by_table(batch: Batch, memory: Memory | None) -> tuple[Tensor, None]:
 
 def test_evaluate_gives_each_windows_mean_whatever_the_batch() -> None:
     batch = next_tokens(torch.randint(0, 7, (5, 9), generator=torch.Generator().manual_seed(1)))
-    per_window = evaluate(by_table, HeldOut(batch, 1), batch_size=2)
+    found = evaluate(by_table, HeldOut(batch, 1), batch_size=2)
+    per_window = found.windows
     assert per_window.shape == (5,)
-    torch.testing.assert_close(per_window, evaluate(by_table, HeldOut(batch, 1), batch_size=5))
+    other = evaluate(by_table, HeldOut(batch, 1), batch_size=5)
+    torch.testing.assert_close(per_window, other.windows)
+    torch.testing.assert_close(found.positions, by_table(batch, None)[0].mean(dim=0))
+    torch.testing.assert_close(found.positions, other.positions)
     torch.testing.assert_close(per_window.mean(), loss_of(by_table(batch, None)[0], batch))
 
 
@@ -109,7 +113,10 @@ def test_losses_are_means_over_what_is_scored() -> None:
     nats, _ = by_table(batch, None)
     scored = nats[:, [2, 5]]
     torch.testing.assert_close(loss_of(nats, batch), scored.mean())
-    torch.testing.assert_close(evaluate(by_table, HeldOut(batch, 1), 2), scored.mean(dim=1))
+    found = evaluate(by_table, HeldOut(batch, 1), 2)
+    torch.testing.assert_close(found.windows, scored.mean(dim=1))
+    torch.testing.assert_close(found.positions[[2, 5]], scored.mean(dim=0))
+    assert found.positions.isnan().tolist() == [True, True, False, True, True, False]
 
 
 def test_evaluation_reads_segment_after_segment_and_gives_memory_on() -> None:
@@ -125,7 +132,7 @@ def test_evaluation_reads_segment_after_segment_and_gives_memory_on() -> None:
     tokens = torch.stack([torch.zeros_like(ends), ends], dim=1)
     for batch_size in (2, 3):
         losses = evaluate(counting, HeldOut(Batch(tokens, tokens), 3), batch_size)
-        assert losses.tolist() == [1, 3, 6, 10, 30, 60, 100, 300, 600]
+        assert losses.windows.tolist() == [1, 3, 6, 10, 30, 60, 100, 300, 600]
 
 
 def test_dropout_follows_its_source_alone_and_leaves_the_global_generator() -> None:
