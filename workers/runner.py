@@ -101,9 +101,9 @@ def _compared(comparison: Comparison | None, unit: str) -> dict[str, Any]:
     return {
         "quality": {
             "unit": unit,
-            "derived_bits_per_byte": quality.first_bits_per_byte,
-            "parent_bits_per_byte": quality.second_bits_per_byte,
-            "difference": quality.mean_bits_per_byte,
+            "derived_bits_per_byte": quality.first_bits,
+            "parent_bits_per_byte": quality.second_bits,
+            "difference": quality.mean_bits,
             "low": quality.low,
             "high": quality.high,
             "verdict": quality.verdict,

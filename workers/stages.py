@@ -429,7 +429,8 @@ def compare(
     if parent is None:
         return None
     request = inputs.request
-    quality = compare_quality(derived.test_nats, parent.test_nats)
+    nats = [np.asarray(each.test_nats) / request.task.units_per_token for each in (derived, parent)]
+    quality = compare_quality(*nats, neighbours=not request.task.classifies)
     labels = [[*each.derived.architecture.labels] for each in (derived, parent)]
     path = store.folder / "latency.json"
     remembered = json.loads(path.read_text()) if path.exists() else None
@@ -492,7 +493,7 @@ def _figures(winner: Retrained, comparison: Comparison | None, unit: str) -> dic
         quality, latency = comparison.quality, comparison.latency
         seeds = "1 seed" if quality.n_seeds == 1 else f"{quality.n_seeds} seeds"
         figures |= {
-            "against the interleaved parent": f"{quality.verdict}: {quality.mean_bits_per_byte:+.4f} {unit}, "
+            "against the interleaved parent": f"{quality.verdict}: {quality.mean_bits:+.4f} {unit}, "
             f"95% interval {quality.low:+.4f} to {quality.high:+.4f}, {seeds}",
             "latency against the parent": f"{latency.ratio:.3f}, repeatable to {latency.repeatability:.3f}",
         }
