@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 Kind = Literal["text", "documents", "tokens", "tokenizer"]
-PARTS = ("weights", "alpha", "validation", "test")
+Part = Literal["weights", "alpha", "validation", "test"]
+PARTS: tuple[Part, ...] = ("weights", "alpha", "validation", "test")
+GIVEN_PARTS = ("train", "validation", "test")  # what rows may name
 SUFFIXES: Mapping[Kind, str] = {"text": ".txt", "documents": ".jsonl", "tokens": ".bin", "tokenizer": ".json"}
 BINS = 65536  # of the digests of documents, by which they are dealt to the parts
 
@@ -66,9 +68,11 @@ class Card:
         labels: label -> how often it stands; sorted by label.
         given_parts: rows of each part that the rows name ("train", "validation", "test"); None: we deal them.
         deal: for documents that name no part: the first bin (of BINS) that is no longer of weights, of alpha and of
-            validation; for those that do: the first bin of train's that is alpha's, then of validation's that is
-            test's where no row names "test" (BINS where test has its own).
-        part_rows: documents of each of PARTS after dealing, duplicates included; None for other kinds.
+            validation; for those that do: the first bin of train's that is alpha's, of validation's that is test's
+            where no row names "test", and of train's that is validation's where no row names "validation" (BINS where
+            a part has rows of its own). `part_of` reads it.
+        part_rows: documents of each of PARTS after dealing, duplicates included, left out ones not; None for other
+            kinds.
         n_duplicates: documents that stand exactly so before; equal ones always share a part.
         n_left_out: training documents that also stand in a given validation or test part: not trained on.
         samples: the first rows, at most 3: {"text": ...} and what else the row has, each cut to 300 characters.
@@ -102,6 +106,22 @@ class Card:
         """Share of the most frequent label: what a classifier scores that looks at nothing."""
         return max(self.labels.values()) / sum(self.labels.values()) if self.labels else None
 
+    def part_of(self, number: int, given: str | None) -> Part:
+        """The part that a document falls into.
+
+        Args:
+            number: its `document_bin`.
+            given: the part that its row names, or None. A document of "train" that also stands in a given validation
+                or test part is to be left out by the caller.
+        """
+        assert self.deal is not None
+        first, second, third = self.deal
+        if given is None:
+            return "weights" if number < first else "alpha" if number < second else _held_out(number, third)
+        if given == "train":
+            return "weights" if number < first else "alpha" if number < third else "validation"
+        return "test" if given == "test" else _held_out(number, second)
+
     def to_json(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         return found
@@ -133,10 +153,29 @@ class Dataset:
     card: Card
 
 
+def _held_out(number: int, end: int) -> Part:
+    return "validation" if number < end else "test"
+
+
 def document_bin(line: bytes) -> int:
     """Which of BINS a document falls into: by its content alone, so that equal documents share a part.
 
     Args:
-        line: the canonical JSON of its text, pair or words; neither label nor part, nor the line break.
+        line: the canonical JSON of its text, pair or words (`content`); neither label nor part, nor the line break.
     """
-    return int.from_bytes(hashlib.blake2b(line, digest_size=8).digest()[:2], "big")
+    return int.from_bytes(document_digest(line)[:2], "big")
+
+
+def document_digest(line: bytes) -> bytes:
+    """8 bytes that stand for a document's content; their first two are its bin."""
+    return hashlib.blake2b(line, digest_size=8).digest()
+
+
+def content(document: Mapping[str, Any]) -> bytes:
+    """The canonical JSON of what a document says, without label and part: equal for equal documents.
+
+    Args:
+        document: of the canonical file; "words", or "text" with or without "pair".
+    """
+    said = {name: document[name] for name in ("text", "pair", "words") if name in document}
+    return json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode()
