@@ -283,22 +283,87 @@ class Artifact(BaseModel):
     n_bytes: int
 
 
+DatasetKind = Literal["text", "documents", "tokens", "tokenizer", "synthetic"]
+
+
+class CardSettings(BaseModel):
+    """What the bytes of a dataset alone do not say; part of its fingerprint where it differs from the default."""
+
+    kind: Literal["text", "documents", "tokens", "tokenizer"]
+    ends: tuple[int, int] | None = Field(
+        None, description="of a text: byte offsets at which a given training, and then a validation part end"
+    )
+    corpus: str | None = Field(None, description="standard corpus whose conventions hold, such as enwik8")
+    dtype: str | None = Field(None, description="of tokens: uint16 or uint32")
+    vocab_size: int | None = Field(None, description="of tokens: ids are below it")
+    eos_id: int | None = Field(None, description="of tokens: the id that ends a document")
+
+
+class Card(BaseModel):
+    """What reading a dataset has told."""
+
+    settings: CardSettings
+    n_bytes: int = Field(description="of what is kept, in its one canonical form")
+    n_rows: int = Field(description="lines of a text, documents, tokens, or entries of a tokenizer's vocabulary")
+    n_characters: int | None = Field(description="distinct characters; null for tokens and tokenizers")
+    lengths: list[tuple[int, int]] = Field(
+        description="[largest bytes, number] of lines or documents, by powers of two, without empty bins at either end"
+    )
+    label_kind: Literal["sequence", "token"] | None = Field(
+        description="null without labels; sequence: one for each document; token: one for each word"
+    )
+    labels: dict[str, int] | None = Field(description="label and how often it stands, sorted by label")
+    given_parts: dict[str, int] | None = Field(
+        description="rows of each part that the data name themselves (train, validation, test); null: we deal them"
+    )
+    part_rows: dict[str, int] | None = Field(
+        description="documents of each part (weights, alpha, validation, test), duplicates included; null for others"
+    )
+    n_duplicates: int = Field(description="documents that stand exactly so before; equal ones always share a part")
+    n_left_out: int = Field(
+        description="training documents that stand in a given validation or test part too: not trained on"
+    )
+    samples: list[dict[str, Any]] = Field(
+        description="the first rows, at most 3: text, pair, label, or words and labels, and part; long ones are cut"
+    )
+    majority: float | None = Field(description="share of the most frequent label: the score of looking at nothing")
+
+
 class Dataset(BaseModel):
-    """A text that requests may name."""
+    """A dataset that requests may name, or a tokenizer (of kind `tokenizer`) that `task.tokenizer` may."""
 
     name: str
     description: str
     built_in: bool
-    fingerprint: str | None = Field(description="sha256 of the text; of a built-in one known after its first use")
+    kind: DatasetKind = Field(
+        description="text: one stream; documents: rows, with labels or without; tokens: token ids; tokenizer: an "
+        "uploaded tokenizer.json; synthetic: drawn on the fly, see `tasks` of the catalogue"
+    )
+    fingerprint: str | None = Field(
+        description="sha256 of the content; of a built-in one known after its first use; null of a synthetic task"
+    )
     n_bytes: int | None
     created_at: str | None = Field(description="when it was uploaded; of a built-in one, first used")
     n_uses: int = Field(description="queued and running searches that name it; above 0 it cannot be removed")
+    card: Card | None = Field(description="null where it was not read yet, was uploaded long ago, or is synthetic")
+
+
+class Encoding(BaseModel):
+    """The dataset as token ids, kept for the searches to come."""
+
+    tokenizer: dict[str, Any] = Field(description="as `task.tokenizer` of a request")
+    vocab_size: int
+    n_tokens: dict[str, int] = Field(description="tokens of each part: weights, alpha, validation, test")
 
 
 class DatasetDetail(Dataset):
-    """A text, with its beginning and who needs it."""
+    """A dataset, with its beginning, who needs it, and what it was encoded with."""
 
-    excerpt: str | None = Field(description="its first characters, at most 1000; null for a built-in one")
+    excerpt: str | None = Field(
+        description="first characters of a text, at most 1000; null for others, which `card.samples` shows, and for a "
+        "built-in one"
+    )
+    encodings: list[Encoding] = Field(description="what has been encoded so far; empty before the first search")
     in_use_by: list[str] = Field(description="ids of the queued and running searches that name it, oldest first")
 
 
@@ -345,16 +410,40 @@ class Block(BaseModel):
     )
 
 
+class SyntheticTask(BaseModel):
+    """A task whose examples are drawn on the fly; `task.dataset` names it."""
+
+    name: str
+    description: str
+    objective: str = Field(description="what `task.objective` must be")
+    causal: bool | None = Field(description="what `space.causal` must be; null: either")
+    options: dict[str, Any] = Field(
+        description="JSON schema of `task.dataset_options`, with the ranges that they state"
+    )
+    best_accuracy: float = Field(description="highest there is, for default options")
+    best_why: str = Field(description="what makes it so, as one clause")
+    source: str
+
+
+class TokenizerType(BaseModel):
+    """One way to make token ids of text; `task.tokenizer.type` names it."""
+
+    type: str
+    description: str
+
+
 class Catalog(BaseModel):
     """Everything that a form for a request needs."""
 
     blocks: list[Block]
     families: list[str] = Field(description="of all blocks, those of installed packages last")
     objectives: list[str]
+    tasks: list[SyntheticTask]
+    tokenizers: list[TokenizerType]
     presets: dict[str, dict[str, Any]] = Field(description="complete requests by name")
     preset_descriptions: dict[str, str] = Field(description="one line for each preset")
     request_schema: dict[str, Any] = Field(description="JSON schema of a request")
-    max_dataset_bytes: int = Field(description="longest text that may be uploaded")
+    max_dataset_bytes: int = Field(description="longest file that may be uploaded, and longest content of one")
     min_dataset_bytes: int = Field(description="shortest text that any request could use")
 
 

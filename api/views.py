@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from pydantic import RootModel
 
 from api import schemas
+from api.cards import card_of, kind_of
 from api.leading import leading
 from db import paging
 from db.architectures import StoredArchitecture
@@ -172,16 +173,36 @@ def artifact(row: Artifact) -> schemas.Artifact:
 
 
 def dataset(name: str, row: Dataset | None, *, n_uses: int) -> schemas.Dataset:
-    """Without a row it is a built-in text that nobody has used yet."""
+    """Without a row it is a built-in text that nobody has used yet, or a synthetic task."""
+    kind = _kind(name, row)
     return schemas.Dataset(
         name=name,
-        description=catalog.DATASETS.get(name, "uploaded text"),
-        built_in=name in catalog.DATASETS,
+        description=_description(name, kind),
+        built_in=name in catalog.DATASETS or name in catalog.TASKS,
+        kind=kind,
         fingerprint=row.fingerprint if row else None,
         n_bytes=row.n_bytes if row else None,
         created_at=moment(row.created_at) if row else None,
         n_uses=n_uses,
+        card=_card(row),
     )
+
+
+def _kind(name: str, row: Dataset | None) -> schemas.DatasetKind:
+    if name in catalog.TASKS:
+        return "synthetic"
+    return "text" if row is None else kind_of(row)
+
+
+def _description(name: str, kind: schemas.DatasetKind) -> str:
+    if kind == "synthetic":
+        return catalog.TASKS[name].description
+    return catalog.DATASETS.get(name, f"uploaded {kind}")
+
+
+def _card(row: Dataset | None) -> schemas.Card | None:
+    card = None if row is None else card_of(row)
+    return None if card is None else schemas.Card(**card.to_json(), majority=card.majority)
 
 
 def table(row: StoredTable) -> schemas.LatencyTableRow:

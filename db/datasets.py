@@ -1,6 +1,6 @@
-"""Data sets by name and fingerprint.
+"""Data sets by name and fingerprint; uploaded tokenizers are kept in the same way.
 
-An uploaded text is one row: its name means these bytes until it is removed. A built-in corpus, which has no path, may
+An uploaded one is one row: its name means this content until it is removed. A built-in corpus, which has no path, may
 have several, one for each Python that has read it; its newest is what a new request gets.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, func, select, text
+from sqlalchemy import Connection, Row, delete, func, or_, select, text, union_all, update
 
 from db import clock
 from db.engine import insert_into
@@ -24,13 +24,18 @@ IN_USE = ("queued", "running")  # states of searches that still need the text
 
 @dataclass(frozen=True)
 class Dataset:
-    """`path` is relative to the data folder; None for a built-in corpus. `fingerprint` is the sha256 of the bytes."""
+    """`path` is relative to the data folder; None for a built-in corpus. `fingerprint` is the sha256 of the content.
+
+    `card` is what reading it told, the JSON of a `nas.ingest.card.Card`; None where nobody has read it since cards are
+    kept.
+    """
 
     name: str
     fingerprint: str
     n_bytes: int
     path: str | None
     created_at: datetime
+    card: dict[str, Any] | None
 
 
 @dataclass(frozen=True)
@@ -41,8 +46,16 @@ class Added:
     is_new: bool
 
 
-def register(connection: Connection, *, name: str, fingerprint: str, n_bytes: int, path: str | None = None) -> Dataset:
-    """Make a data set known; the same (name, fingerprint) again changes nothing. Harmless, so not fenced.
+def register(
+    connection: Connection,
+    *,
+    name: str,
+    fingerprint: str,
+    n_bytes: int,
+    path: str | None = None,
+    card: Mapping[str, Any] | None = None,
+) -> Dataset:
+    """Make a data set known; the same (name, fingerprint) again adds at most its card. Harmless, so not fenced.
 
     Raises:
         ValueError: path is absolute or leaves the data folder.
@@ -55,9 +68,13 @@ def register(connection: Connection, *, name: str, fingerprint: str, n_bytes: in
             n_bytes=n_bytes,
             path=None if path is None else relative(path),
             created_at=clock.now(),
+            card=None if card is None else dict(card),
         )
         .on_conflict_do_nothing(index_elements=["name", "fingerprint"])
     )
+    if card is not None:
+        known = (datasets.c.name == name, datasets.c.fingerprint == fingerprint, datasets.c.card.is_(None))
+        connection.execute(update(datasets).where(*known).values(card=dict(card)))
     return get(connection, name, fingerprint)
 
 
@@ -68,16 +85,18 @@ def add(
     fingerprint: str,
     n_bytes: int,
     path: str,
+    card: Mapping[str, Any] | None = None,
     put_in_place: Callable[[], None] = lambda: None,
 ) -> Added:
-    """Make an uploaded text known under a name that no other text has.
+    """Make an upload known under a name that nothing else has.
 
     Args:
+        card: what reading it told; added to a row that has none.
         put_in_place: brings the file to its path; called while nobody else adds or removes, so that a file that
             several names share is never removed under a name that is just being added.
 
     Raises:
-        NameTaken: the name stands for another text.
+        NameTaken: the name stands for another content.
         ValueError: path is absolute or leaves the data folder.
     """
     _alone(connection)
@@ -87,9 +106,8 @@ def add(
             f"dataset {name!r} is another text (sha256 {taken.fingerprint[:12]}); take another name, or remove it first"
         )
     put_in_place()  # of a text that is known as well: a file that was lost is there again
-    if taken is None:
-        register(connection, name=name, fingerprint=fingerprint, n_bytes=n_bytes, path=path)
-    return Added(get(connection, name, fingerprint), taken is None)
+    added = register(connection, name=name, fingerprint=fingerprint, n_bytes=n_bytes, path=path, card=card)
+    return Added(added, taken is None)
 
 
 def remove(connection: Connection, name: str) -> Dataset:
@@ -155,19 +173,25 @@ def _get(connection: Connection, name: str, fingerprint: str | None, *, for_use:
 
 
 def in_use_by(connection: Connection, name: str) -> tuple[str, ...]:
-    """Ids of the queued and running searches that name it, oldest first."""
-    statement = select(searches.c.id).where(searches.c.dataset == name, searches.c.state.in_(IN_USE))
+    """Ids of the queued and running searches that name it, as dataset or tokenizer, oldest first."""
+    named = or_(searches.c.dataset == name, searches.c.tokenizer == name)
+    statement = select(searches.c.id).where(named, searches.c.state.in_(IN_USE))
     return tuple(connection.scalars(statement.order_by(searches.c.id)))
 
 
 def uses(connection: Connection) -> Mapping[str, int]:
     """How many queued and running searches name each data set; those that none names are left out."""
-    statement = select(searches.c.dataset, func.count()).where(searches.c.state.in_(IN_USE))
-    return {row[0]: row[1] for row in connection.execute(statement.group_by(searches.c.dataset))}
+    active = searches.c.state.in_(IN_USE)
+    named = union_all(
+        select(searches.c.dataset.label("name")).where(active),
+        select(searches.c.tokenizer).where(active, searches.c.tokenizer.is_not(None)),
+    ).subquery()
+    statement = select(named.c.name, func.count()).group_by(named.c.name)
+    return {row[0]: row[1] for row in connection.execute(statement)}
 
 
 def _dataset(row: Row[Any]) -> Dataset:
-    return Dataset(row.name, row.fingerprint, row.n_bytes, row.path, clock.moment(row.created_at))
+    return Dataset(row.name, row.fingerprint, row.n_bytes, row.path, clock.moment(row.created_at), row.card)
 
 
 def list(connection: Connection) -> tuple[Dataset, ...]:

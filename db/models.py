@@ -77,6 +77,7 @@ searches = Table(
     Column("cancelling", Boolean, nullable=False),
     Column("reason", Words),
     Column("dataset", String(64), nullable=False),
+    Column("tokenizer", String(64)),  # uploaded one that it needs
     Column("cpus", Double, nullable=False),
     Column("gpus", Double, nullable=False),
     Column("n_steps", BigInteger, nullable=False),
@@ -235,6 +236,8 @@ datasets = Table(
     Column("n_bytes", BigInteger, nullable=False),
     Column("path", Text),
     Column("created_at", Double, nullable=False),
+    _json("card"),
+    *_json_checks("card"),
 )
 
 idempotency_keys = Table(

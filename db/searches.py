@@ -79,6 +79,7 @@ def create(
     name: str,
     labels: Sequence[str],
     dataset: str,
+    tokenizer: str | None = None,
     cpus: float,
     gpus: float,
     n_steps: int,
@@ -90,6 +91,7 @@ def create(
     Args:
         request: with every default written out; plain JSON.
         labels: of the candidates, in the request's order.
+        tokenizer: name of the uploaded tokenizer that it needs, if any.
         cpus, gpus: what one trial takes; the queue admits by it.
         n_steps: weight updates planned over all trials, for the progress; a guess is fine.
         idempotency_key: the client's; the same key with the same hash returns the first search.
@@ -112,6 +114,7 @@ def create(
             state="queued",
             cancelling=False,
             dataset=dataset,
+            tokenizer=tokenizer,
             cpus=cpus,
             gpus=gpus,
             n_steps=n_steps,

@@ -19,6 +19,15 @@ from nas.text import MIN_BYTES
 
 router = APIRouter(prefix="/api/v1", tags=["catalog"])
 
+TOKENIZERS = {
+    "bytes": "256 values, without a vocabulary to learn; any language, long sequences",
+    "characters": "the distinct characters of the training parts",
+    "words": "what stands between white space; those of the training parts, the rest is <unk>",
+    "bpe": "pieces of words, learnt on the training parts (byte-level byte-pair encoding); nothing is unknown",
+    "file": "an uploaded tokenizer.json, by its name",
+    "given": "the dataset holds token ids already",
+}
+
 
 @router.get("/catalog", response_model=schemas.Catalog)
 def get_catalog(request: Request, settings: AppSettings) -> Response:
@@ -42,10 +51,25 @@ def whole(settings: Settings) -> schemas.Catalog:
         )
         for spec in catalog.blocks().values()
     ]
+    tasks = [
+        schemas.SyntheticTask(
+            name=task.name,
+            description=task.description,
+            objective=task.objective,
+            causal=task.causal,
+            options=options_schema(task.options),
+            best_accuracy=task.best[0],
+            best_why=task.best[1],
+            source=task.source,
+        )
+        for task in catalog.TASKS.values()
+    ]
     return schemas.Catalog(
         blocks=blocks,
         families=list(catalog.families()),
         objectives=list(get_args(Task.model_fields["objective"].annotation)),
+        tasks=tasks,
+        tokenizers=[schemas.TokenizerType(type=name, description=told) for name, told in TOKENIZERS.items()],
         presets=_presets(),
         preset_descriptions=DESCRIPTIONS,
         request_schema=_request_schema(),
@@ -67,7 +91,7 @@ def _request_schema() -> dict[str, Any]:
 
 
 def options_schema(options: type[Any]) -> dict[str, Any]:
-    """JSON schema of a block's options, with the `minimum` and `maximum` that its fields have as metadata."""
+    """JSON schema of the options of a block or task, with the `minimum` and `maximum` that its fields state."""
     schema = TypeAdapter(options).json_schema()
     for field in fields(options):
         declared = schema["properties"][field.name]

@@ -14,7 +14,8 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.requests import ClientDisconnect
 
-from api import regular, schemas, views
+from api import encodings, regular, schemas, views
+from api.cards import kind_of
 from api.deps import AppSettings, Database, DataDir, DatasetName, Uploads, tagged
 from api.errors import ApiError
 from api.upload import (
@@ -62,7 +63,7 @@ async def add_dataset(
     declared = _declared_length(request)
     if declared is not None and declared > settings.max_dataset_bytes:
         raise too_large(settings.max_dataset_bytes, declared)
-    if name in catalog.DATASETS:
+    if _is_built_in(name):
         raise NameTaken(f"dataset {name!r} is built in; take another name")
     with uploads.one():
         if declared is not None:
@@ -163,38 +164,45 @@ def _take_back(engine: Engine, upload: Upload, received: Received) -> None:
 
 @router.get("", response_model=schemas.Page[schemas.Dataset])
 def list_datasets(request: Request, engine: Database) -> Response:
-    """Built-in texts, then uploaded ones by name."""
+    """Built-in texts, then synthetic tasks, then what was uploaded, by name."""
     with reading(engine) as connection:
         stored = {row.name: row for row in datasets.list(connection)}
         uses = datasets.uses(connection)
-    names = [*catalog.DATASETS, *(name for name in stored if name not in catalog.DATASETS)]
+    built_in = [*catalog.DATASETS, *catalog.TASKS]
+    names = [*built_in, *(name for name in stored if name not in built_in)]
     items = [views.dataset(name, stored.get(name), n_uses=uses.get(name, 0)) for name in names]
     return tagged(request, schemas.Page[schemas.Dataset](items=items))
 
 
 @router.get("/{name}", response_model=schemas.DatasetDetail)
 def get_dataset(name: DatasetName, request: Request, engine: Database, data_dir: DataDir) -> Response:
-    """One text: its beginning, and the searches that need it."""
+    """One dataset: its beginning, the searches that need it, and what it has been encoded with."""
     with reading(engine) as connection:
         try:
             row = datasets.get(connection, name)
         except NotFound:
-            if name not in catalog.DATASETS:
+            if not _is_built_in(name):
                 raise
-            row = None  # built in, and not used yet
+            row = None  # not used yet, or never read
         users = datasets.in_use_by(connection, name)
     excerpt = None
-    if row is not None and row.path is not None:
+    if row is not None and row.path is not None and kind_of(row) == "text":
         start = regular.first_bytes(data_dir / row.path, 4 * EXCERPT)
         excerpt = None if start is None else start.decode(errors="ignore")[:EXCERPT]
     seen = views.dataset(name, row, n_uses=len(users))
-    return tagged(request, schemas.DatasetDetail(**seen.model_dump(), excerpt=excerpt, in_use_by=list(users)))
+    found = [] if row is None else encodings.of_dataset(data_dir, row.fingerprint)
+    detail = schemas.DatasetDetail(**seen.model_dump(), excerpt=excerpt, encodings=found, in_use_by=list(users))
+    return tagged(request, detail)
+
+
+def _is_built_in(name: str) -> bool:
+    return name in catalog.DATASETS or name in catalog.TASKS
 
 
 @router.delete("/{name}", status_code=204, response_model=None)
 def remove_dataset(name: DatasetName, engine: Database, data_dir: DataDir) -> Response:
-    """Remove an uploaded text that no queued or running search names. Finished searches keep what they have read."""
-    if name in catalog.DATASETS:
+    """Remove an upload that no queued or running search names. Finished searches keep what they have read."""
+    if _is_built_in(name):
         raise ApiError(409, "built-in", f"dataset {name!r} is built in; it cannot be removed")
     removed = None
     try:

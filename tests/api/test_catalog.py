@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any, get_args
 
 import pytest
 from pydantic import Field
@@ -11,7 +11,7 @@ from api.routes.catalog import options_schema
 from db import datasets, latency_tables, searches
 from db.engine import transaction
 from nas import catalog
-from nas.config import SearchRequest, SearchSpace
+from nas.config import SearchRequest, SearchSpace, Tokenizer
 from nas.cost import LatencyTable
 from nas.presets import PRESETS
 from tests.api.running import TINY, Claimed, Running
@@ -26,7 +26,7 @@ def test_the_catalogue_lists_every_block_with_letter_colour_and_options(service:
     assert blocks["mgk"]["options"]["properties"]["n_keys"]["default"] == 2
     assert found["request_schema"] == SearchRequest.model_json_schema()
     assert found["families"] == list(catalog.FAMILIES)
-    assert found["objectives"] == ["causal_lm", "masked_lm"]
+    assert found["objectives"] == ["causal_lm", "masked_lm", "sequence_classification", "token_classification"]
     assert blocks["ffn"]["cache_known"]
     assert blocks["sgu"]["reach"]["longest"] == SearchSpace().max_len
     assert blocks["ffn"]["reach"] == {"longest": None, "why": "it reads each token alone, so any length will do"}
@@ -51,6 +51,27 @@ class PluggedOptions:
     def __post_init__(self) -> None:
         if not self.odd % 2 or self.odd < 0:
             raise ValueError(f"odd is {self.odd}; it must be odd")
+
+
+def test_the_catalogue_lists_synthetic_tasks_and_tokenizers(service: Running) -> None:
+    found = service.http.get("/api/v1/catalog").json()
+    tasks = {task["name"]: task for task in found["tasks"]}
+    assert list(tasks) == list(catalog.TASKS)
+    for name, task in tasks.items():
+        spec = catalog.TASKS[name]
+        assert (task["objective"], task["causal"], task["source"]) == (spec.objective, spec.causal, spec.source)
+        assert (task["best_accuracy"], task["best_why"]) == spec.best
+        assert task["options"]["properties"].keys() == {each.name for each in fields(spec.options)}
+    listed = [each["type"] for each in found["tokenizers"]]
+    assert listed == list(get_args(Tokenizer.model_fields["type"].annotation))
+
+
+def test_a_synthetic_task_is_shown_as_a_dataset_without_content(service: Running) -> None:
+    for name, spec in catalog.TASKS.items():
+        found = service.http.get(f"/api/v1/datasets/{name}").json()
+        assert (found["kind"], found["built_in"], found["description"]) == ("synthetic", True, spec.description)
+        assert (found["fingerprint"], found["card"], found["excerpt"], found["encodings"]) == (None, None, None, [])
+        assert service.http.delete(f"/api/v1/datasets/{name}").json()["code"] == "built-in"
 
 
 def test_a_range_that_options_do_not_state_is_not_made_up() -> None:
@@ -84,7 +105,8 @@ def test_datasets_are_the_built_in_ones_and_the_registered(service: Running) -> 
         datasets.register(connection, name="novels", fingerprint="ab" * 32, n_bytes=10, path="datasets/novels")
         datasets.register(connection, name="python-docs", fingerprint="cd" * 32, n_bytes=20)
     found = {each["name"]: each for each in service.http.get("/api/v1/datasets").json()["items"]}
-    assert list(found) == ["python-docs", "python-stdlib", "novels"]
+    assert list(found) == ["python-docs", "python-stdlib", *catalog.TASKS, "novels"]
+    assert [found[name]["kind"] for name in ("python-docs", "novels")] == ["text", "text"]
     assert (found["python-docs"]["built_in"], found["python-docs"]["fingerprint"]) == (True, "cd" * 32)
     assert (found["python-stdlib"]["built_in"], found["python-stdlib"]["fingerprint"]) == (True, None)
     assert (found["novels"]["built_in"], found["novels"]["n_bytes"]) == (False, 10)

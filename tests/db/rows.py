@@ -99,7 +99,7 @@ def counts(engine: Engine) -> dict[str, int]:
 
 def fill(engine: Engine) -> None:
     """At least one row in every table, and something in every column."""
-    queued(engine, idempotency_key="key", request_hash="hash")
+    queued(engine, tokenizer="mine", idempotency_key="key", request_hash="hash")
     lease = claim(engine).lease
     with transaction(engine) as connection:
         queue.set_runner(connection, lease, Runner("here", 42, 1.5))
@@ -139,7 +139,9 @@ def fill(engine: Engine) -> None:
         artifacts.put(
             connection, lease, kind="export", name="export.zip", path="searches/x/export.zip", sha256="s", n_bytes=1
         )
-        datasets.register(connection, name="book", fingerprint="f", n_bytes=9, path="datasets/f.txt")
+        datasets.register(
+            connection, name="book", fingerprint="f", n_bytes=9, path="datasets/f.txt", card={"n_rows": 1}
+        )
         trials.finish(connection, lease, searched.id, "failed", reason="diverged", result={"val_loss": 1.5})
         searches.set_result(connection, lease, {"quality": {"derived_bits_per_byte": 2.5}})
         searches.finish(connection, lease, "failed", reason="the disk is full")

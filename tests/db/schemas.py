@@ -22,12 +22,16 @@ SELECT viewname, definition FROM pg_views WHERE schemaname = 'public'
 
 
 def schema(url: str) -> dict[str, set[str]]:
-    """By table, index or view: its words. Constraints and columns may stand in another order."""
+    """By table, index or view: its words. Constraints and columns may stand in another order.
+
+    A table that SQLite has copied has its name in quotes, which says nothing.
+    """
     engine = make_engine(url)
     with reading(engine) as connection:
         rows = connection.execute(text(_SQLITE if engine.name == "sqlite" else _POSTGRESQL)).all()
     engine.dispose()
     found: dict[str, set[str]] = {}
     for name, sql in rows:
-        found.setdefault(name, set()).update(line.strip(" ,") for line in sql.splitlines())
+        plain = sql.replace(f'CREATE TABLE "{name}"', f"CREATE TABLE {name}")
+        found.setdefault(name, set()).update(line.strip(" ,") for line in plain.splitlines())
     return found

@@ -450,7 +450,7 @@ export interface paths {
         };
         /**
          * List Datasets
-         * @description Built-in texts, then uploaded ones by name.
+         * @description Built-in texts, then synthetic tasks, then what was uploaded, by name.
          */
         get: operations["list_datasets"];
         put?: never;
@@ -474,14 +474,14 @@ export interface paths {
         };
         /**
          * Get Dataset
-         * @description One text: its beginning, and the searches that need it.
+         * @description One dataset: its beginning, the searches that need it, and what it has been encoded with.
          */
         get: operations["get_dataset"];
         put?: never;
         post?: never;
         /**
          * Remove Dataset
-         * @description Remove an uploaded text that no queued or running search names. Finished searches keep what they have read.
+         * @description Remove an upload that no queued or running search names. Finished searches keep what they have read.
          */
         delete: operations["remove_dataset"];
         options?: never;
@@ -639,8 +639,9 @@ export interface components {
          *         cutoffs: first token ids of the adaptive softmax's clusters, rising; those not below V do not count, and with
          *             none left the head is a plain softmax.
          *         div_value: cluster number c has embeddings D / div_value^c wide.
-         *         n_classes: classes of whole sequences; 0: the head predicts tokens.
-         *         pooling: what a sequence is classified by: its "first" token ([CLS]) or the "mean" of its real tokens.
+         *         n_classes: classes of sequences or of tokens; 0: the head predicts tokens.
+         *         pooling: what is classified: a sequence by its "first" token ([CLS]) or by the "mean" of its real tokens, or,
+         *             with "none", each token by itself.
          */
         BackboneConfig: {
             /**
@@ -694,7 +695,7 @@ export interface components {
              * @default first
              * @enum {string}
              */
-            pooling: "first" | "mean";
+            pooling: "first" | "mean" | "none";
         };
         /**
          * Best
@@ -778,6 +779,123 @@ export interface components {
             };
         };
         /**
+         * Card
+         * @description What reading a dataset has told.
+         */
+        Card: {
+            settings: components["schemas"]["CardSettings"];
+            /**
+             * N Bytes
+             * @description of what is kept, in its one canonical form
+             */
+            n_bytes: number;
+            /**
+             * N Rows
+             * @description lines of a text, documents, tokens, or entries of a tokenizer's vocabulary
+             */
+            n_rows: number;
+            /**
+             * N Characters
+             * @description distinct characters; null for tokens and tokenizers
+             */
+            n_characters: number | null;
+            /**
+             * Lengths
+             * @description [largest bytes, number] of lines or documents, by powers of two, without empty bins at either end
+             */
+            lengths: [
+                number,
+                number
+            ][];
+            /**
+             * Label Kind
+             * @description null without labels; sequence: one for each document; token: one for each word
+             */
+            label_kind: ("sequence" | "token") | null;
+            /**
+             * Labels
+             * @description label and how often it stands, sorted by label
+             */
+            labels: {
+                [key: string]: number;
+            } | null;
+            /**
+             * Given Parts
+             * @description rows of each part that the data name themselves (train, validation, test); null: we deal them
+             */
+            given_parts: {
+                [key: string]: number;
+            } | null;
+            /**
+             * Part Rows
+             * @description documents of each part (weights, alpha, validation, test), duplicates included; null for others
+             */
+            part_rows: {
+                [key: string]: number;
+            } | null;
+            /**
+             * N Duplicates
+             * @description documents that stand exactly so before; equal ones always share a part
+             */
+            n_duplicates: number;
+            /**
+             * N Left Out
+             * @description training documents that stand in a given validation or test part too: not trained on
+             */
+            n_left_out: number;
+            /**
+             * Samples
+             * @description the first rows, at most 3: text, pair, label, or words and labels, and part; long ones are cut
+             */
+            samples: {
+                [key: string]: unknown;
+            }[];
+            /**
+             * Majority
+             * @description share of the most frequent label: the score of looking at nothing
+             */
+            majority: number | null;
+        };
+        /**
+         * CardSettings
+         * @description What the bytes of a dataset alone do not say; part of its fingerprint where it differs from the default.
+         */
+        CardSettings: {
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "text" | "documents" | "tokens" | "tokenizer";
+            /**
+             * Ends
+             * @description of a text: byte offsets at which a given training, and then a validation part end
+             */
+            ends?: [
+                number,
+                number
+            ] | null;
+            /**
+             * Corpus
+             * @description standard corpus whose conventions hold, such as enwik8
+             */
+            corpus?: string | null;
+            /**
+             * Dtype
+             * @description of tokens: uint16 or uint32
+             */
+            dtype?: string | null;
+            /**
+             * Vocab Size
+             * @description of tokens: ids are below it
+             */
+            vocab_size?: number | null;
+            /**
+             * Eos Id
+             * @description of tokens: the id that ends a document
+             */
+            eos_id?: number | null;
+        };
+        /**
          * Catalog
          * @description Everything that a form for a request needs.
          */
@@ -791,6 +909,10 @@ export interface components {
             families: string[];
             /** Objectives */
             objectives: string[];
+            /** Tasks */
+            tasks: components["schemas"]["SyntheticTask"][];
+            /** Tokenizers */
+            tokenizers: components["schemas"]["TokenizerType"][];
             /**
              * Presets
              * @description complete requests by name
@@ -816,7 +938,7 @@ export interface components {
             };
             /**
              * Max Dataset Bytes
-             * @description longest text that may be uploaded
+             * @description longest file that may be uploaded, and longest content of one
              */
             max_dataset_bytes: number;
             /**
@@ -838,8 +960,31 @@ export interface components {
             token: string;
         };
         /**
+         * DataSizes
+         * @description What a network and a figure need to know of the encoded data; filled in when it is known.
+         */
+        DataSizes: {
+            /**
+             * Vocab Size
+             * @description token ids of the tokenizer, without MASK
+             */
+            vocab_size: number;
+            /**
+             * N Classes
+             * @description labels; 0 without
+             * @default 0
+             */
+            n_classes: number;
+            /**
+             * Tokens Per Byte
+             * @description of the test part
+             * @default 1
+             */
+            tokens_per_byte: number;
+        };
+        /**
          * Dataset
-         * @description A text that requests may name.
+         * @description A dataset that requests may name, or a tokenizer (of kind `tokenizer`) that `task.tokenizer` may.
          */
         Dataset: {
             /** Name */
@@ -849,8 +994,14 @@ export interface components {
             /** Built In */
             built_in: boolean;
             /**
+             * Kind
+             * @description text: one stream; documents: rows, with labels or without; tokens: token ids; tokenizer: an uploaded tokenizer.json; synthetic: drawn on the fly, see `tasks` of the catalogue
+             * @enum {string}
+             */
+            kind: "text" | "documents" | "tokens" | "tokenizer" | "synthetic";
+            /**
              * Fingerprint
-             * @description sha256 of the text; of a built-in one known after its first use
+             * @description sha256 of the content; of a built-in one known after its first use; null of a synthetic task
              */
             fingerprint: string | null;
             /** N Bytes */
@@ -865,10 +1016,12 @@ export interface components {
              * @description queued and running searches that name it; above 0 it cannot be removed
              */
             n_uses: number;
+            /** @description null where it was not read yet, was uploaded long ago, or is synthetic */
+            card: components["schemas"]["Card"] | null;
         };
         /**
          * DatasetDetail
-         * @description A text, with its beginning and who needs it.
+         * @description A dataset, with its beginning, who needs it, and what it was encoded with.
          */
         DatasetDetail: {
             /** Name */
@@ -878,8 +1031,14 @@ export interface components {
             /** Built In */
             built_in: boolean;
             /**
+             * Kind
+             * @description text: one stream; documents: rows, with labels or without; tokens: token ids; tokenizer: an uploaded tokenizer.json; synthetic: drawn on the fly, see `tasks` of the catalogue
+             * @enum {string}
+             */
+            kind: "text" | "documents" | "tokens" | "tokenizer" | "synthetic";
+            /**
              * Fingerprint
-             * @description sha256 of the text; of a built-in one known after its first use
+             * @description sha256 of the content; of a built-in one known after its first use; null of a synthetic task
              */
             fingerprint: string | null;
             /** N Bytes */
@@ -894,16 +1053,45 @@ export interface components {
              * @description queued and running searches that name it; above 0 it cannot be removed
              */
             n_uses: number;
+            /** @description null where it was not read yet, was uploaded long ago, or is synthetic */
+            card: components["schemas"]["Card"] | null;
             /**
              * Excerpt
-             * @description its first characters, at most 1000; null for a built-in one
+             * @description first characters of a text, at most 1000; null for others, which `card.samples` shows, and for a built-in one
              */
             excerpt: string | null;
+            /**
+             * Encodings
+             * @description what has been encoded so far; empty before the first search
+             */
+            encodings: components["schemas"]["Encoding"][];
             /**
              * In Use By
              * @description ids of the queued and running searches that name it, oldest first
              */
             in_use_by: string[];
+        };
+        /**
+         * Encoding
+         * @description The dataset as token ids, kept for the searches to come.
+         */
+        Encoding: {
+            /**
+             * Tokenizer
+             * @description as `task.tokenizer` of a request
+             */
+            tokenizer: {
+                [key: string]: unknown;
+            };
+            /** Vocab Size */
+            vocab_size: number;
+            /**
+             * N Tokens
+             * @description tokens of each part: weights, alpha, validation, test
+             */
+            n_tokens: {
+                [key: string]: number;
+            };
         };
         /**
          * Event
@@ -1936,7 +2124,11 @@ export interface components {
              * @default {
              *       "objective": "causal_lm",
              *       "dataset": "python-docs",
-             *       "tokenizer": "bytes",
+             *       "dataset_options": {},
+             *       "tokenizer": {
+             *         "min_count": 1,
+             *         "type": "bytes"
+             *       },
              *       "train_length": 128,
              *       "serve": [
              *         {
@@ -2253,35 +2445,84 @@ export interface components {
             source: "leading" | "derived";
         };
         /**
+         * SyntheticTask
+         * @description A task whose examples are drawn on the fly; `task.dataset` names it.
+         */
+        SyntheticTask: {
+            /** Name */
+            name: string;
+            /** Description */
+            description: string;
+            /**
+             * Objective
+             * @description what `task.objective` must be
+             */
+            objective: string;
+            /**
+             * Causal
+             * @description what `space.causal` must be; null: either
+             */
+            causal: boolean | null;
+            /**
+             * Options
+             * @description JSON schema of `task.dataset_options`, with the ranges that they state
+             */
+            options: {
+                [key: string]: unknown;
+            };
+            /**
+             * Best Accuracy
+             * @description highest there is, for default options
+             */
+            best_accuracy: number;
+            /**
+             * Best Why
+             * @description what makes it so, as one clause
+             */
+            best_why: string;
+            /** Source */
+            source: string;
+        };
+        /**
          * Task
          * @description Data and objective, with the lengths the model is trained at and served at.
          */
         Task: {
             /**
              * Objective
-             * @description causal_lm: predict each next token; masked_lm: 15% of the tokens, from both sides
+             * @description causal_lm: predict each next token; masked_lm: 15% of the tokens, from both sides; sequence_classification: the label of a document; token_classification: of each word or token
              * @default causal_lm
              * @enum {string}
              */
-            objective: "causal_lm" | "masked_lm";
+            objective: "causal_lm" | "masked_lm" | "sequence_classification" | "token_classification";
             /**
              * Dataset
-             * @description registered name
+             * @description registered name, or a synthetic task
              * @default python-docs
              */
             dataset: string;
             /**
              * Dataset Fingerprint
-             * @description sha256 of the text; filled in when it is known
+             * @description sha256 of the dataset; filled in when it is known
              */
             dataset_fingerprint?: string | null;
             /**
-             * Tokenizer
-             * @description 256 byte values, and one for MASK in masked_lm
-             * @default bytes
-             * @constant
+             * Dataset Options
+             * @description of a synthetic task, defaults written out; empty for others
              */
-            tokenizer: "bytes";
+            dataset_options?: {
+                [key: string]: unknown;
+            };
+            /**
+             * @description a type's name, or {type, ...}
+             * @default {
+             *       "type": "bytes",
+             *       "min_count": 1
+             *     }
+             */
+            tokenizer: components["schemas"]["Tokenizer"];
+            /** @description filled in when the data are encoded */
+            sizes?: components["schemas"]["DataSizes"] | null;
             /**
              * Train Length
              * @description tokens per training window, or segment with memory
@@ -2300,6 +2541,50 @@ export interface components {
              *     ]
              */
             serve: components["schemas"]["ServeMode"][];
+        };
+        /**
+         * Tokenizer
+         * @description How text becomes token ids. A bare name in JSON means that type with defaults.
+         */
+        Tokenizer: {
+            /**
+             * Type
+             * @description bytes: 256 values; characters and words: those of the training parts; bpe: byte-level pairs, learnt there; file: an uploaded tokenizer.json; given: the dataset is token ids already
+             * @default bytes
+             * @enum {string}
+             */
+            type: "bytes" | "characters" | "words" | "bpe" | "file" | "given";
+            /**
+             * Vocab Size
+             * @description most entries of words and bpe; None: 8192 of bpe, all words
+             */
+            vocab_size?: number | null;
+            /**
+             * Min Count
+             * @description words seldomer than this in training become <unk>
+             * @default 1
+             */
+            min_count: number;
+            /**
+             * Name
+             * @description of file: the uploaded tokenizer
+             */
+            name?: string | null;
+            /**
+             * Fingerprint
+             * @description of file: sha256 of it; filled in when it is known
+             */
+            fingerprint?: string | null;
+        };
+        /**
+         * TokenizerType
+         * @description One way to make token ids of text; `task.tokenizer.type` names it.
+         */
+        TokenizerType: {
+            /** Type */
+            type: string;
+            /** Description */
+            description: string;
         };
         /**
          * Trial
