@@ -157,25 +157,42 @@ def _held_out(number: int, end: int) -> Part:
     return "validation" if number < end else "test"
 
 
-def document_bin(line: bytes) -> int:
-    """Which of BINS a document falls into: by its content alone, so that equal documents share a part.
+def content(row: Mapping[str, Any]) -> bytes:
+    """What a document says, without its label and part: by it documents are equal, and dealt to parts.
 
     Args:
-        line: the canonical JSON of its text, pair or words (`content`); neither label nor part, nor the line break.
+        row: a line of the canonical file, read as JSON.
     """
-    return int.from_bytes(document_digest(line)[:2], "big")
-
-
-def document_digest(line: bytes) -> bytes:
-    """8 bytes that stand for a document's content; their first two are its bin."""
-    return hashlib.blake2b(line, digest_size=8).digest()
-
-
-def content(document: Mapping[str, Any]) -> bytes:
-    """The canonical JSON of what a document says, without label and part: equal for equal documents.
-
-    Args:
-        document: of the canonical file; "words", or "text" with or without "pair".
-    """
-    said = {name: document[name] for name in ("text", "pair", "words") if name in document}
+    said = {name: row[name] for name in ("text", "pair", "words") if name in row}
     return json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def document_digest(line: bytes) -> int:
+    """64 bits that tell documents apart; their highest 16 are the document's bin.
+
+    Args:
+        line: as `content` gives it.
+    """
+    return int.from_bytes(hashlib.blake2b(line, digest_size=8).digest(), "big")
+
+
+def document_bin(line: bytes) -> int:
+    """Which of BINS a document falls into: by its content alone, so that equal documents share a part."""
+    return document_digest(line) >> 48
+
+
+def part_of(number: int, given: str | None, deal: tuple[int, int, int]) -> int:
+    """The part that a document falls into, as its place in PARTS.
+
+    Args:
+        number: its bin.
+        given: the part that its row names: "train", "validation", "test", or None.
+        deal: as `Card.deal`.
+    """
+    if given == "train":
+        return 0 if number < deal[0] else 1
+    if given == "validation":
+        return 2 if number < deal[1] else 3
+    if given == "test":
+        return 3
+    return sum(number >= end for end in deal)
