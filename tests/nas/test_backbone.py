@@ -310,6 +310,58 @@ def test_transform_stands_before_the_classes_too() -> None:
     assert_close(found.classes(hidden()), found.proj_out(found.transform(found.pool(hidden()))))
 
 
+TAGS = torch.tensor([[0, IGNORE, 4, 1] * 3, [IGNORE] * 7 + [2, 3, 0, IGNORE, 1]])
+over_pads = pytest.mark.parametrize("padded", [True, False], ids=["padded", "full"])
+
+
+@over_pads
+@pytest.mark.parametrize("options", [{}, {"head_transform": True}], ids=["plain", "transform"])
+def test_nats_of_tokens_to_classify_are_the_cross_entropy_where_there_is_a_class(
+    options: dict[str, Any], padded: bool
+) -> None:
+    found = backbone(ENCODER, n_classes=5, pooling="none", **options)
+    padding = torch.arange(T) < torch.tensor([[7], [T]]) if padded else None
+    targets = TAGS if padding is None else TAGS.masked_fill(~padding, IGNORE)
+    logits = found.head(hidden())
+    assert logits.shape == (2, T, 5)
+    expected = F.cross_entropy(logits.transpose(1, 2), targets, reduction="none", ignore_index=IGNORE)
+    assert_close(found.nats(hidden(), targets, padding), expected)
+    assert torch.equal(found.answers(hidden(), padding), logits.argmax(dim=-1))
+
+
+@over_pads
+@pytest.mark.parametrize("pooling", ["first", "mean"])
+def test_nats_and_answer_of_a_sequence_are_those_of_its_classes(pooling: str, padded: bool) -> None:
+    found = backbone(ENCODER, n_classes=5, pooling=pooling)
+    padding = torch.arange(T) < torch.tensor([[7], [T]]) if padded else None
+    classes, targets = found.classes(hidden(), padding), torch.tensor([[3], [0]])
+    nats = found.nats(hidden(), targets, padding)
+    assert_close(nats, F.cross_entropy(classes, targets[:, 0], reduction="none")[:, None])
+    assert torch.equal(found.answers(hidden(), padding), classes.argmax(dim=-1)[:, None])
+    assert found.pools
+    assert not backbone(ENCODER, n_classes=5, pooling="none").pools
+
+
+def test_each_place_is_told_from_the_last_token_and_its_sinusoids() -> None:
+    found = backbone(n_classes=3, pooling="unroll")
+    assert found.transform is not None
+    assert not found.pools
+    at = sinusoids(torch.arange(T, dtype=torch.float64), D)
+    places = [found.proj_out(found.transform(F.layer_norm(hidden()[:, -1] + each, (D,)))) for each in at]
+    expected = torch.stack(places, dim=1)
+    assert_close(found.head(hidden()), expected, atol=1e-5, rtol=1e-5)  # the sinusoids are made in float32
+    assert torch.equal(found.answers(hidden()), expected.argmax(dim=-1))
+
+    targets = torch.arange(2 * T).view(2, T) % 3
+    targets[:, -1] = IGNORE
+    nats = F.cross_entropy(expected.mT, targets, reduction="none", ignore_index=IGNORE)
+    assert_close(found.nats(hidden(), targets), nats, atol=1e-5, rtol=1e-5)
+
+
+def test_unrolling_waits_for_the_number_of_classes() -> None:
+    assert backbone(pooling="unroll").transform is None
+
+
 # -- parameters -----------------------------------------------------------------------------------------------------
 
 COUNTED: dict[str, dict[str, Any]] = {
@@ -320,6 +372,9 @@ COUNTED: dict[str, dict[str, Any]] = {
     "sinusoids": {"position_embedding": "sinusoidal", "scaled_embedding": True},
     "types and norm": {"token_types": 2, "embedding_norm": True, "head_transform": True},
     "classes": {"n_classes": 5, "pooling": "mean", "tied_head": True},
+    "classes of tokens": {"n_classes": 5, "pooling": "none", "head_transform": True},
+    "classes of tokens behind clusters": {"n_classes": 2, "pooling": "none", "cutoffs": CUTOFFS, "div_value": 2},
+    "classes of each place by the last token": {"n_classes": 5, "pooling": "unroll", "head_transform": True},
     "classes behind clusters": {"n_classes": 2, "pooling": "mean", "cutoffs": CUTOFFS, "div_value": 2},
 }
 

@@ -181,6 +181,15 @@ def test_parameters_are_the_backbones_and_what_cost_counts(
     assert network_parameters(net.config) == sum(parameter.numel() for parameter in net.parameters())
 
 
+@pytest.mark.parametrize("pooling", ["mean", "none"])
+def test_parameters_of_a_classifier_are_those_that_are_built(pooling: Any) -> None:
+    net = network(backbone=BackboneConfig(n_classes=7, pooling=pooling, tied_head=True))
+    counted = sum(parameter.numel() for parameter in net.parameters())
+    assert network_parameters(net.config) == counted
+    plain = network_parameters(replace(net.config, backbone=BackboneConfig()))
+    assert counted == plain - (16 + 1) * VOCAB + (16 + 1) * 7
+
+
 def test_interleaved_parent_is_attention_and_ffn_in_turn() -> None:
     space = SearchSpace(n_slots=5)
     assert str(interleaved(space)) == "AFAFA"
@@ -199,6 +208,13 @@ ENCODER = replace(SHAPE, causal=False)
 PADDING = torch.arange(12) < torch.tensor([[7], [12]])  # 7 and 12 real tokens
 
 
+def test_a_decoder_classifies_each_token_by_those_before_it() -> None:
+    net = trained(network(backbone=BackboneConfig(n_classes=3, pooling="none")))
+    logits = net(tokens())
+    assert logits.shape == (2, 12, 3)
+    assert_close(net(tokens()[:, :5]), logits[:, :5])
+
+
 @pytest.mark.parametrize("pooling", ["first", "mean"])
 def test_classifier_ignores_pads(pooling: Any) -> None:
     net = trained(network(shape=ENCODER, backbone=BackboneConfig(n_classes=3, pooling=pooling)))
@@ -209,9 +225,11 @@ def test_classifier_ignores_pads(pooling: Any) -> None:
     assert_close(net(tokens()[:1, :7]), logits[:1])
 
 
-def test_logits_of_real_tokens_ignore_pads() -> None:
-    net = trained(network(shape=ENCODER))
+@pytest.mark.parametrize("classes", [0, 3], ids=["tokens", "classes of tokens"])
+def test_logits_of_real_tokens_ignore_pads(classes: int) -> None:
+    net = trained(network(shape=ENCODER, backbone=BackboneConfig(n_classes=classes, pooling="none")))
     padded = net(tokens(), key_padding=PADDING)
+    assert padded.shape == (2, 12, classes or VOCAB)
     assert_close(padded[:1, :7], net(tokens()[:1, :7]))
     assert_close(padded[1:], net(tokens()[1:]))
 
@@ -368,8 +386,9 @@ def test_encoder_and_classifier_have_no_incremental_path() -> None:
     with pytest.raises(ValueError, match=r"^an encoder has no incremental path: each token would change all outputs$"):
         network(shape=ENCODER).new_cache(2, 12)
     message = r"^a classifier has no incremental path: it answers once for a whole sequence$"
-    with pytest.raises(ValueError, match=message):
-        network(backbone=BackboneConfig(n_classes=2, pooling="mean")).new_cache(2, 12)
+    for pooling in ("mean", "none"):
+        with pytest.raises(ValueError, match=message):
+            network(backbone=BackboneConfig(n_classes=2, pooling=pooling)).new_cache(2, 12)
 
 
 def test_full_cache_is_refused() -> None:
