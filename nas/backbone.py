@@ -73,9 +73,12 @@ class Backbone(nn.Module):
         # In post-norm the last slot has normed already.
         self.norm = make_norm(config.norm, width) if config.norm_position == "pre" else None
         self.transform: nn.Module | None = None
-        if options.head_transform:
-            gelu = nn.GELU(approximate="tanh")  # the faster one, as in the blocks
-            self.transform = nn.Sequential(nn.Linear(width, width), gelu, make_norm(config.norm, width))
+        if options.head_layers:
+            layers = []
+            for _ in range(options.head_layers):
+                gelu = nn.GELU(approximate="tanh")  # the faster one, as in the blocks
+                layers += [nn.Linear(width, width), gelu, make_norm(config.norm, width)]
+            self.transform = nn.Sequential(*layers)
 
         self.proj_out: nn.Module
         if options.n_classes:
@@ -140,7 +143,7 @@ class Backbone(nn.Module):
 
     def head(self, hidden: Tensor) -> Tensor:
         """(B, T, D) behind the last slot -> (B, T, V) logits; log-probabilities where the softmax is adaptive."""
-        x = self._transformed(self._finished(hidden))
+        x = self._transformed(self._finished(self._unrolled(hidden)))
         if isinstance(self.proj_out, AdaptiveSoftmax):
             return self.proj_out.log_prob(at_least_float32(x.flatten(0, 1))).view(*x.shape[:2], -1)
         out: Tensor = self.proj_out(x)
@@ -160,7 +163,7 @@ class Backbone(nn.Module):
         if self.pools:
             pooled = at_least_float32(self.classes(hidden, key_padding))
             return F.cross_entropy(pooled, targets[:, 0], reduction="none")[:, None]
-        scored = targets != IGNORE
+        hidden, scored = self._unrolled(hidden), targets != IGNORE
         if bool(scored.all()):
             return self._nats(hidden.flatten(0, 1), targets.flatten()).view_as(targets)
         nats = self._nats(hidden[scored], targets[scored])
@@ -176,7 +179,7 @@ class Backbone(nn.Module):
     @property
     def pools(self) -> bool:
         """Whether one answer is given for a whole sequence."""
-        return self.options.n_classes > 0 and self.options.pooling != "none"
+        return self.options.n_classes > 0 and self.options.pooling in ("first", "mean")
 
     def _nats(self, hidden: Tensor, targets: Tensor) -> Tensor:  # (N, D), (N,) -> (N,)
         x = self._transformed(self._finished(hidden))
@@ -199,6 +202,14 @@ class Backbone(nn.Module):
         """(B, T, D) behind the last slot -> (B, n_classes) logits."""
         out: Tensor = self.proj_out(self._transformed(self.pool(hidden, key_padding)))
         return out
+
+    def _unrolled(self, hidden: Tensor) -> Tensor:
+        """What is classified at each place: where the config says so, the last token with the place's sinusoids."""
+        if not self.options.unrolls:
+            return hidden
+        precise = torch.promote_types(hidden.dtype, torch.float32)
+        places = torch.arange(hidden.shape[1], device=hidden.device, dtype=precise)
+        return hidden[:, -1:] + sinusoids(places, hidden.shape[-1]).to(hidden.dtype)
 
     def _finished(self, hidden: Tensor) -> Tensor:
         """The last norm. In post-norm the last slot has normed; Transformer-XL has a last dropout there, BERT none."""

@@ -368,8 +368,9 @@ class BackboneConfig:
             none left the head is a plain softmax.
         div_value: cluster number c has embeddings D / div_value^c wide.
         n_classes: classes of sequences or of tokens; 0: the head predicts tokens.
-        pooling: what is classified: a sequence by its "first" token ([CLS]) or by the "mean" of its real tokens, or,
-            with "none", each token by itself.
+        pooling: what is classified: a sequence by its "first" token ([CLS]) or by the "mean" of its real tokens; with
+            "none" each token by itself; with "unroll" each place by the last token alone, with that place's sinusoids
+            added to it and two layers as of head_transform before the classes (MAD's compression).
     """
 
     position_embedding: Literal["learned", "none", "sinusoidal"] = "none"
@@ -381,13 +382,13 @@ class BackboneConfig:
     cutoffs: tuple[int, ...] = ()
     div_value: int = ranged(1, 1, 64)
     n_classes: int = ranged(0, 0, 65536)
-    pooling: Literal["first", "mean", "none"] = "first"
+    pooling: Literal["first", "mean", "none", "unroll"] = "first"
 
     __pydantic_config__ = {"extra": "forbid"}
 
     def __post_init__(self) -> None:
         _check_known("position_embedding", self.position_embedding, ("learned", "none", "sinusoidal"))
-        _check_known("pooling", self.pooling, ("first", "mean", "none"))
+        _check_known("pooling", self.pooling, ("first", "mean", "none", "unroll"))
         check_ranges(self)
         if len(self.cutoffs) > 16:
             raise ValueError(f"cutoffs has {len(self.cutoffs)} entries; it may have 16")
@@ -399,6 +400,16 @@ class BackboneConfig:
             )
         if self.n_classes == 1:
             raise ValueError("n_classes is 1; it must be 0 (none) or at least 2")
+
+    @property
+    def unrolls(self) -> bool:
+        """Whether each place is classified by the last token."""
+        return self.n_classes > 0 and self.pooling == "unroll"
+
+    @property
+    def head_layers(self) -> int:
+        """Layers of D x D weights, GELU and norm before the head's own weights."""
+        return 2 if self.unrolls else int(self.head_transform)
 
     def clusters(self, vocab_size: int) -> list[int]:
         """First token id of each cluster behind the shortlist."""

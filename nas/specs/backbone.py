@@ -30,7 +30,7 @@ def parameters(config: NetworkConfig) -> int:
     total += norm_parameters(config) if backbone.embedding_norm else 0
     total += 2 * width if shape.positions == "transformer_xl" else 0  # u and v are (H, W) each, and H * W is D
     total += norm_parameters(config) if config.norm_position == "pre" else 0
-    total += width * width + width + norm_parameters(config) if backbone.head_transform else 0
+    total += backbone.head_layers * (width * width + width + norm_parameters(config))
     if backbone.n_classes:
         return total + (width + 1) * backbone.n_classes
     total += vocab_size + len(cutoffs) * (width + 1)  # biases, and the rows that score whole clusters

@@ -349,13 +349,13 @@ def test_each_place_is_told_from_the_last_token_and_its_sinusoids() -> None:
     at = sinusoids(torch.arange(T, dtype=torch.float64), D)
     places = [found.proj_out(found.transform(F.layer_norm(hidden()[:, -1] + each, (D,)))) for each in at]
     expected = torch.stack(places, dim=1)
-    assert_close(found.head(hidden()), expected, atol=1e-5, rtol=1e-5)  # the sinusoids are made in float32
+    assert_close(found.head(hidden()), expected)
     assert torch.equal(found.answers(hidden()), expected.argmax(dim=-1))
 
     targets = torch.arange(2 * T).view(2, T) % 3
     targets[:, -1] = IGNORE
     nats = F.cross_entropy(expected.mT, targets, reduction="none", ignore_index=IGNORE)
-    assert_close(found.nats(hidden(), targets), nats, atol=1e-5, rtol=1e-5)
+    assert_close(found.nats(hidden(), targets), nats)
 
 
 def test_unrolling_waits_for_the_number_of_classes() -> None:

@@ -125,7 +125,7 @@ def test_odd_head_width_is_fine_without_rotary_positions() -> None:
             BackboneConfig, {"position_embedding": "rotary"},
             "unknown position_embedding 'rotary'; known: learned, none, sinusoidal",
         ),
-        (BackboneConfig, {"pooling": "max"}, "unknown pooling 'max'; known: first, mean, none"),
+        (BackboneConfig, {"pooling": "max"}, "unknown pooling 'max'; known: first, mean, none, unroll"),
         (BackboneConfig, {"token_types": -1}, "token_types is -1; it must be between 0 and 64"),
         (BackboneConfig, {"div_value": 0}, "div_value is 0; it must be between 1 and 64"),
         (
