@@ -559,11 +559,14 @@ class SearchRequest(_Config):
                 f"memory_length is {space.memory_length} but task.objective is {task.objective!r}, whose examples "
                 "stand alone; it must be 0"
             )
-        if (task.objective == "token_classification") != (backbone.pooling == "none"):
-            pooling = "'none'" if task.objective == "token_classification" else "'mean' or 'first'"
+        subject = f"task.objective is {task.objective!r}"
+        allowed = ("none",) if task.objective == "token_classification" else ("mean", "first")
+        if task.synthetic is not None and task.synthetic.unrolled:
+            subject, allowed = f"task.dataset is {task.dataset!r}", ("unroll",)
+        if backbone.pooling not in allowed:
             raise ValueError(
-                f"space.backbone.pooling is {backbone.pooling!r} but task.objective is {task.objective!r}; it must be "
-                f"{pooling}"
+                f"space.backbone.pooling is {backbone.pooling!r} but {subject}; it must be "
+                f"{' or '.join(map(repr, allowed))}"
             )
 
     def with_data(self, fingerprint: str, sizes: DataSizes) -> SearchRequest:

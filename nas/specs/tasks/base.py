@@ -26,6 +26,7 @@ class TaskSpec:
         source: paper or our own, with section.
         version: grows when the same options and seed give other examples; part of the fingerprint.
         causal: what `space.causal` must be; None: either.
+        unrolled: whether all answers are read off the last token: `space.backbone.pooling` must be "unroll".
     """
 
     name: str
@@ -37,3 +38,4 @@ class TaskSpec:
     source: str
     version: int = 1
     causal: bool | None = True
+    unrolled: bool = False
