@@ -3,6 +3,7 @@
 import type { ReactNode } from "react";
 
 import { useLocked } from "./api/connection";
+import { DatasetPage } from "./datasets/DatasetPage";
 import { DatasetsPage } from "./datasets/DatasetsPage";
 import { ListPage } from "./list/ListPage";
 import { NewPage } from "./new/NewPage";
@@ -17,6 +18,8 @@ export function pageOf(path: string): ReactNode {
   if (path === "/") return <ListPage />;
   if (path === "/new") return <NewPage />;
   if (path === "/datasets") return <DatasetsPage />;
+  const dataset = /^\/datasets\/([^/]+)$/.exec(path);
+  if (dataset?.[1]) return <DatasetPage key={dataset[1]} name={decodeURIComponent(dataset[1])} />;
   const search = /^\/searches\/([^/]+)$/.exec(path);
   if (search?.[1]) return <SearchPage key={search[1]} id={decodeURIComponent(search[1])} />;
   return (
@@ -26,8 +29,8 @@ export function pageOf(path: string): ReactNode {
   );
 }
 
-/** The page of a search sets its own. */
-const TITLES: Record<string, string> = { "/": "Searches", "/new": "New search", "/datasets": "Texts" };
+/** The pages of a search and of a dataset set their own. */
+const TITLES: Record<string, string> = { "/": "Searches", "/new": "New search", "/datasets": "Datasets" };
 
 export function App() {
   const { path } = useLocation();

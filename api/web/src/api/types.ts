@@ -3,6 +3,8 @@
 import type { components } from "./schema";
 
 type Schemas = components["schemas"];
+/** As the client gives it: a pair is a list there. */
+type Read<T> = T extends readonly (infer E)[] ? Read<E>[] : T extends object ? { [K in keyof T]: Read<T[K]> } : T;
 
 export type Search = Schemas["Search"];
 export type Trial = Schemas["Trial"];
@@ -13,7 +15,10 @@ export type Rule = Schemas["Rule"];
 export type Artifact = Schemas["Artifact"];
 export type Result = Schemas["Result"];
 export type ResultArchitecture = Schemas["ResultArchitecture"];
-export type Dataset = Schemas["Dataset"];
+export type Dataset = Read<Schemas["Dataset"]>;
+export type DatasetDetail = Read<Schemas["DatasetDetail"]>;
+export type Card = Read<Schemas["Card"]>;
+export type SyntheticTask = Schemas["SyntheticTask"];
 export type Catalog = Schemas["Catalog"];
 export type Block = Schemas["Block"];
 export type SearchRequest = Schemas["SearchRequest"];

@@ -1,13 +1,16 @@
-/** Upload a text: drop or choose a file, name it, watch it go, stop it. */
+/** Upload a dataset: drop or choose a file, see what it is taken for, watch it go, stop it. */
 
 import { type FormEvent, useEffect, useRef, useState } from "react";
 
 import { Problem as Failure } from "../api/client";
 import type { Dataset } from "../api/types";
-import { ButtonLink, Button } from "../ui/Button";
+import { Link } from "../router";
+import { Button, ButtonLink } from "../ui/Button";
 import { bytes, duration } from "../ui/format";
 import { Problem } from "../ui/Problem";
 import { Progress } from "../ui/Progress";
+import { columnsOf, guess, queryOf, withColumns, wrongFormat, type FormatDraft } from "./format";
+import { FormatFields } from "./FormatFields";
 import { suggested, wrongName } from "./name";
 import { Aborted, upload, type Sent } from "./upload";
 
@@ -17,32 +20,45 @@ type Stage =
   | { is: "sending"; file: File; sent: Sent; abort: () => void }
   | { is: "added"; dataset: Dataset };
 
+const HEAD = 64 * 1024; // bytes read here: what the file is, and the names of its columns
+const PLAIN: FormatDraft = guess("");
+
 export function UploadCard({
-  texts,
+  datasets,
   limits,
   onAdded,
 }: {
-  texts: Dataset[];
+  datasets: Dataset[];
   limits: { least: number; most: number } | undefined;
   onAdded: (name: string) => void;
 }) {
   const [stage, setStage] = useState<Stage>({ is: "empty" });
   const [name, setName] = useState("");
+  const [format, setFormat] = useState(PLAIN);
+  const [columns, setColumns] = useState<string[]>([]);
   const [over, setOver] = useState(false);
   const input = useRef<HTMLInputElement>(null);
   const leave = useRef<() => void>(() => undefined);
   useEffect(() => () => leave.current(), []); // an upload ends with its page
 
-  const take = (files: FileList | null | undefined) => {
+  const take = async (files: FileList | null | undefined) => {
     const file = files?.[0];
     if (!files || !file || stage.is === "sending") return;
+    const note = files.length > 1 ? `the first of ${files.length} files; a dataset is one file` : undefined;
+    const beginning = await file
+      .slice(0, HEAD)
+      .arrayBuffer()
+      .catch(() => new ArrayBuffer()); // a folder, or gone: sending it says so
+    const guessed = guess(file.name, new Uint8Array(beginning));
+    const found = columnsOf(guessed, new TextDecoder().decode(beginning));
     setName(
       suggested(
         file.name,
-        texts.map((each) => each.name),
+        datasets.map((each) => each.name),
       ),
     );
-    const note = files.length > 1 ? `the first of ${files.length} files; a text is one file` : undefined;
+    setFormat(withColumns(guessed, found));
+    setColumns(found);
     setStage({ is: "chosen", file, note });
   };
   // The whole window takes a file: beside the card, a browser would leave the page for it.
@@ -53,18 +69,18 @@ export function UploadCard({
       if (!event.dataTransfer?.types.includes("Files")) return;
       event.preventDefault();
       setOver(event.type === "dragover");
-      if (event.type === "drop") newest.current(event.dataTransfer.files);
+      if (event.type === "drop") void newest.current(event.dataTransfer.files);
     };
-    const leave = (event: DragEvent) => {
+    const left = (event: DragEvent) => {
       if (event.relatedTarget === null) setOver(false);
     };
     window.addEventListener("dragover", drag);
     window.addEventListener("drop", drag);
-    window.addEventListener("dragleave", leave);
+    window.addEventListener("dragleave", left);
     return () => {
       window.removeEventListener("dragover", drag);
       window.removeEventListener("drop", drag);
-      window.removeEventListener("dragleave", leave);
+      window.removeEventListener("dragleave", left);
     };
   }, []);
   const send = async (event: FormEvent) => {
@@ -78,7 +94,7 @@ export function UploadCard({
     try {
       const onSent = (sent: Sent) =>
         setStage((now) => (now.is === "sending" ? { is: "sending", file, sent, abort } : now));
-      const dataset = await upload(name, file, onSent, aborter.signal);
+      const dataset = await upload(queryOf(name, file.name, format), file, onSent, aborter.signal);
       setStage({ is: "added", dataset });
       onAdded(dataset.name);
     } catch (error) {
@@ -91,10 +107,10 @@ export function UploadCard({
   };
 
   const file = stage.is === "chosen" || stage.is === "sending" ? stage.file : null;
-  const builtIn = texts.filter((each) => each.built_in).map((each) => each.name);
-  const wrong = wrongName(name, builtIn) ?? (file && wrongSize(file, limits));
+  const builtIn = datasets.filter((each) => each.built_in).map((each) => each.name);
+  const wrong = wrongName(name, builtIn) ?? (file && (wrongSize(file, format, limits) ?? wrongFormat(format)));
   return (
-    <section className={over ? "card upload upload-over" : "card upload"} aria-label="upload a text">
+    <section className={over ? "card upload upload-over" : "card upload"} aria-label="upload a dataset">
       <input
         ref={input}
         type="file"
@@ -103,7 +119,7 @@ export function UploadCard({
         tabIndex={-1}
         aria-hidden="true"
         onChange={(event) => {
-          take(event.target.files);
+          void take(event.target.files);
           event.target.value = ""; // so that the same file, changed, can be chosen again
         }}
       />
@@ -111,24 +127,15 @@ export function UploadCard({
         <div className="upload-empty">
           <p>
             <Button kind="primary" onClick={() => input.current?.click()}>
-              Choose a text file
+              Choose a file
             </Button>{" "}
             <span className="quiet">or drop it here</span>
           </p>
           <p className="quieter">
-            Plain UTF-8 text{limits && `, ${bytes(limits.least)} to ${bytes(limits.most)}`}; a few megabytes make a good
-            search.
+            Plain text, JSON lines, CSV, TSV, Parquet, token ids or a tokenizer.json; gzip and zstd of these
+            {limits && `; up to ${bytes(limits.most)}`}.
           </p>
-          {stage.is === "added" && (
-            <div className="upload-added" role="status">
-              <span>
-                <strong>{stage.dataset.name}</strong> is here: {bytes(stage.dataset.n_bytes)}.
-              </span>
-              <ButtonLink kind="primary" href={`/new?dataset=${encodeURIComponent(stage.dataset.name)}`}>
-                Use it in a new search
-              </ButtonLink>
-            </div>
-          )}
+          {stage.is === "added" && <Added dataset={stage.dataset} />}
         </div>
       )}
       {file !== null && (
@@ -145,17 +152,22 @@ export function UploadCard({
           </div>
           {stage.is === "chosen" && (
             <>
+              <FormatFields
+                draft={format}
+                columns={columns}
+                change={(changes) => setFormat((before) => ({ ...before, ...changes }))}
+              />
               <div className="upload-name">
-                <label htmlFor="text-name">Name</label>
+                <label htmlFor="dataset-name">Name</label>
                 <input
-                  id="text-name"
+                  id="dataset-name"
                   className="input"
                   value={name}
                   autoFocus
                   autoComplete="off"
                   spellCheck={false}
                   aria-invalid={wrong !== null}
-                  aria-describedby="text-name-note"
+                  aria-describedby="dataset-name-note"
                   onChange={(event) => setName(event.target.value)}
                 />
                 <Button kind="primary" type="submit" disabled={wrong !== null}>
@@ -165,7 +177,7 @@ export function UploadCard({
                   Cancel
                 </Button>
               </div>
-              <p id="text-name-note" className={wrong ? "upload-wrong" : "quieter"}>
+              <p id="dataset-name-note" className={wrong ? "upload-wrong" : "quieter"}>
                 {wrong ?? stage.note ?? "what searches will call it"}
               </p>
               {stage.problem && <Problem problem={stage.problem} title="Not taken" />}
@@ -173,7 +185,11 @@ export function UploadCard({
           )}
           {stage.is === "sending" && (
             <>
-              <Progress share={stage.sent.bytes / Math.max(1, stage.sent.total)} label={`upload of ${name}`} />
+              <Progress
+                share={stage.sent.bytes / Math.max(1, stage.sent.total)}
+                state={isSent(stage.sent) ? "reading" : "running"}
+                label={`upload of ${name}`}
+              />
               <div className="spread">
                 <span className="quiet" role="status">
                   {sentWords(stage.sent)}
@@ -190,16 +206,40 @@ export function UploadCard({
   );
 }
 
-function wrongSize(file: File, limits: { least: number; most: number } | undefined): string | null {
+function Added({ dataset: { name, kind, n_bytes } }: { dataset: Dataset }) {
+  const use = kind === "tokenizer" ? "tokenizer" : "dataset";
+  return (
+    <div className="upload-added" role="status">
+      <span>
+        <Link href={`/datasets/${encodeURIComponent(name)}`}>
+          <strong>{name}</strong>
+        </Link>{" "}
+        is here: {bytes(n_bytes)}.
+      </span>
+      <ButtonLink kind="primary" href={`/new?${use}=${encodeURIComponent(name)}`}>
+        Use it in a new search
+      </ButtonLink>
+    </div>
+  );
+}
+
+/** What the service will refuse by size alone; of a compressed file, or of records, it is not the content's size. */
+function wrongSize(file: File, format: FormatDraft, limits: { least: number; most: number } | undefined) {
+  if (file.size === 0) return "the file is empty";
   if (!limits) return null;
   if (file.size > limits.most) return `${bytes(file.size)} are too many; at most ${bytes(limits.most)} are taken`;
-  if (file.size < limits.least) return `${file.size} bytes are too few for any search; at least ${limits.least}`;
+  const plain = format.format === "text" && format.compression === "none";
+  if (plain && file.size < limits.least)
+    return `${file.size} bytes are too few for any search; at least ${limits.least}`;
   return null;
 }
 
-function sentWords({ bytes: sent, total, bytesPerS }: Sent): string {
-  if (sent >= total) return "sent; the service checks and stores it";
+const isSent = ({ bytes: sent, total }: Sent) => sent >= total;
+
+function sentWords(sent: Sent): string {
+  if (isSent(sent)) return "sent; the service is reading it";
+  const { bytes: done, total, bytesPerS } = sent;
   const speed = bytesPerS === null ? "" : `, ${bytes(Math.round(bytesPerS))} a second`;
-  const left = bytesPerS !== null && bytesPerS > 0 ? `, ${duration(Math.ceil((total - sent) / bytesPerS))} left` : "";
-  return `${bytes(sent)} of ${bytes(total)}${speed}${left}`;
+  const left = bytesPerS !== null && bytesPerS > 0 ? `, ${duration(Math.ceil((total - done) / bytesPerS))} left` : "";
+  return `${bytes(done)} of ${bytes(total)}${speed}${left}`;
 }

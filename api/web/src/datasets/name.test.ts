@@ -10,7 +10,7 @@ describe("a name is suggested from the file's", () => {
     ["Überall – Öde.md", "uberall-ode"],
     ["…hidden", "hidden"],
     [".profile", "profile"],
-    ["archive.tar.gz", "archive.tar"],
+    ["archive.v2.csv.gz", "archive.v2"],
     ["戦争と平和.txt", ""],
     ["a".repeat(100), "a".repeat(60)],
     [`${"a".repeat(59)}- b`, "a".repeat(59)],
@@ -26,7 +26,7 @@ describe("a name is suggested from the file's", () => {
 });
 
 it.each([
-  ["", "a text needs a name"],
+  ["", "a dataset needs a name"],
   ["python-docs", "python-docs is built in; take another name"],
   ["Book", "a name begins with a small letter or a digit"],
   ["-x", "a name begins with a small letter or a digit"],

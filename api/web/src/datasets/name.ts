@@ -1,11 +1,12 @@
-/** Names of texts: as the service takes them, and suggested from a file's name. */
+/** Names of datasets: as the service takes them, and suggested from a file's name. */
+
+import { stemOf } from "./format";
 
 const PATTERN = /^[a-z0-9][a-z0-9_.-]{0,63}$/;
 
 /** "My Book (final).txt" gives "my-book-final"; "" where nothing is left. */
 export function suggested(fileName: string, taken: readonly string[] = []): string {
-  const stem = fileName.replace(/\.[^.]{1,8}$/, "") || fileName;
-  const plain = stem
+  const plain = stemOf(fileName)
     .normalize("NFKD")
     .replace(/\p{M}/gu, "")
     .toLowerCase()
@@ -20,9 +21,9 @@ export function suggested(fileName: string, taken: readonly string[] = []): stri
   }
 }
 
-/** What is wrong with a name; null where the service takes it. A name that is taken may still stand for this very text. */
+/** What is wrong with a name; null where the service takes it. A name that is taken may still stand for this very file. */
 export function wrongName(name: string, builtIn: readonly string[]): string | null {
-  if (name === "") return "a text needs a name";
+  if (name === "") return "a dataset needs a name";
   if (builtIn.includes(name)) return `${name} is built in; take another name`;
   if (PATTERN.test(name)) return null;
   if (!/^[a-z0-9]/.test(name)) return "a name begins with a small letter or a digit";

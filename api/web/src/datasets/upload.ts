@@ -29,16 +29,22 @@ export class SpeedMeter {
 }
 
 /**
- * Upload a text.
+ * Upload a dataset; all of it sent, the service reads it and answers when it has.
  *
+ * @param query of the request: name, format and what else the service must be told (format.ts).
  * @throws Problem: the service refused, or cannot be reached.
  * @throws Aborted: by the signal.
  */
-export function upload(name: string, file: File, onSent: (sent: Sent) => void, signal: AbortSignal): Promise<Dataset> {
+export function upload(
+  query: URLSearchParams,
+  file: File,
+  onSent: (sent: Sent) => void,
+  signal: AbortSignal,
+): Promise<Dataset> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     const meter = new SpeedMeter();
-    request.open("POST", `/api/v1/datasets?name=${encodeURIComponent(name)}`);
+    request.open("POST", `/api/v1/datasets?${query}`);
     request.setRequestHeader("Content-Type", "application/octet-stream");
     request.responseType = "text";
     request.upload.onprogress = (event) =>
@@ -75,5 +81,5 @@ async function broken(file: File): Promise<Problem> {
       detail: `${file.name} cannot be read; is it a folder, or was it changed meanwhile?`,
     });
   }
-  return new Problem(0, { detail: "the connection broke off before the service answered; send the text again" });
+  return new Problem(0, { detail: "the connection broke off before the service answered; send the file again" });
 }

@@ -72,7 +72,7 @@ export function ListPage() {
             ))}
           </nav>
           <label className="row quiet">
-            Text
+            Dataset
             <select
               className="input"
               value={dataset ?? ""}
@@ -137,7 +137,7 @@ function Nothing({ filtered, later }: { filtered: boolean; later: boolean }) {
   return (
     <Empty title="No searches yet">
       <p className="quiet">
-        A search finds out which block each layer of a Transformer needs on your text: some minutes on two cores, and a
+        A search finds out which block each layer of a Transformer needs on your data: some minutes on two cores, and a
         model to download at its end.
       </p>
       <ButtonLink href="/new?preset=quickstart" kind="primary">

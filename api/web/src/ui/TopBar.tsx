@@ -8,7 +8,7 @@ import { ThemeSwitch } from "./ThemeSwitch";
 const LINKS = [
   { href: "/", words: "Searches", starts: "/searches" },
   { href: "/new", words: "New search", starts: "/new" },
-  { href: "/datasets", words: "Texts", starts: "/datasets" },
+  { href: "/datasets", words: "Datasets", starts: "/datasets" },
 ];
 
 export function TopBar({ path }: { path: string }) {
