@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 Kind = Literal["text", "documents", "tokens", "tokenizer"]
-Part = Literal["weights", "alpha", "validation", "test"]
-PARTS: tuple[Part, ...] = ("weights", "alpha", "validation", "test")
+PARTS = ("weights", "alpha", "validation", "test")
 GIVEN_PARTS = ("train", "validation", "test")  # what rows may name
 SUFFIXES: Mapping[Kind, str] = {"text": ".txt", "documents": ".jsonl", "tokens": ".bin", "tokenizer": ".json"}
 BINS = 65536  # of the digests of documents, by which they are dealt to the parts
@@ -106,22 +105,6 @@ class Card:
         """Share of the most frequent label: what a classifier scores that looks at nothing."""
         return max(self.labels.values()) / sum(self.labels.values()) if self.labels else None
 
-    def part_of(self, number: int, given: str | None) -> Part:
-        """The part that a document falls into.
-
-        Args:
-            number: its `document_bin`.
-            given: the part that its row names, or None. A document of "train" that also stands in a given validation
-                or test part is to be left out by the caller.
-        """
-        assert self.deal is not None
-        first, second, third = self.deal
-        if given is None:
-            return "weights" if number < first else "alpha" if number < second else _held_out(number, third)
-        if given == "train":
-            return "weights" if number < first else "alpha" if number < third else "validation"
-        return "test" if given == "test" else _held_out(number, second)
-
     def to_json(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         return found
@@ -153,10 +136,6 @@ class Dataset:
     card: Card
 
 
-def _held_out(number: int, end: int) -> Part:
-    return "validation" if number < end else "test"
-
-
 def content(row: Mapping[str, Any]) -> bytes:
     """What a document says, without its label and part: by it documents are equal, and dealt to parts.
 
@@ -186,11 +165,12 @@ def part_of(number: int, given: str | None, deal: tuple[int, int, int]) -> int:
 
     Args:
         number: its bin.
-        given: the part that its row names: "train", "validation", "test", or None.
+        given: the part that its row names: "train", "validation", "test", or None. The caller leaves out what is given
+            as "train" and also stands in a given validation or test part.
         deal: as `Card.deal`.
     """
     if given == "train":
-        return 0 if number < deal[0] else 1
+        return 0 if number < deal[0] else 1 if number < deal[2] else 2
     if given == "validation":
         return 2 if number < deal[1] else 3
     if given == "test":

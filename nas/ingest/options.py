@@ -129,7 +129,8 @@ class Options:
             raise WrongOptions("words and labels stand instead of text, pair and label; give the ones or the others")
         if self.words is not None and self.format in ("csv", "tsv"):
             raise WrongOptions(f"words and labels are lists, which {self.format} has not; give jsonl or parquet")
-        named = [name for name in (self.text or "text", self.pair, self.label, self.words, self.labels) if name]
+        text = self.text or ("text" if self.words is None else None)
+        named = [name for name in (text, self.pair, self.label, self.words, self.labels) if name]
         if len(set(named)) < len(named):
             raise WrongOptions(f"one field is named for two things: {', '.join(named)}; name different fields")
 

@@ -1,0 +1,254 @@
+"""Rows become documents: checked, written as canonical lines, counted, and dealt to the four parts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from nas.ingest.card import BINS, GIVEN_PARTS, PARTS, Card, document_digest, part_of
+from nas.ingest.digests import Digests, Tally, tally
+from nas.ingest.errors import BadLabels, BadRow
+from nas.ingest.facts import Characters, Lengths
+from nas.ingest.fields import (
+    MAX_LABELS,
+    Fields,
+    bad_text,
+    half_a_character,
+    label_of,
+    labels_of,
+    part_of_row,
+)
+from nas.ingest.sink import Sink
+from nas.ingest.stream import BLOCK, MAX_ROW, row_too_large
+from nas.text import ENDS_PERCENT, TooShort
+
+NEEDED = 20  # distinct documents of which 72:18:5:5 percent are at least one each
+NEEDED_TRAIN = 5  # the same for 80:20
+_WITHIN_TRAIN = (80, 100)  # weights and alpha, where validation is given
+_TRAIN_AND_VALIDATION = (72, 90)  # weights and alpha; the rest is validation, where none is given
+_quote = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+class Documents:
+    """Takes rows one by one; `card` ends it.
+
+    Args:
+        scratch: folder for the digests.
+    """
+
+    def __init__(self, fields: Fields, sink: Sink, scratch: Path) -> None:
+        self._fields = fields
+        self._sink = sink
+        self._scratch = scratch
+        self._n_rows = 0
+        self._groups: dict[str | None, Digests] = {}
+        self._given: dict[str | None, int] = {}  # rows
+        self._labels: dict[str, list[int]] = {}  # how often, and the first bin of training documents
+        self._characters = Characters()
+        self._lengths = Lengths()
+        self._pending: list[str] = []
+        self._n_pending = 0
+        self._samples: list[dict[str, Any]] = []
+
+    def add(self, number: int, row: dict[str, Any]) -> None:
+        """Check a row and write its document.
+
+        Raises:
+            BadRow, BadLabels, TooLarge: with the row's number.
+        """
+        fields = self._fields
+        given = part_of_row(fields.part, number, row) if fields.part is not None else fields.given
+        if fields.words is not None:
+            words, labels = labels_of(fields, number, row)
+            texts = [" ".join(words)]
+            said = f'{{"words":{_quote(words)}'
+            label_json = f',"labels":{_quote(labels)}'
+        else:
+            texts, said = self._texts(number, row)
+            labels = [label_of(fields.label, number, row)] if fields.label is not None else []
+            label_json = f',"label":{_quote(labels[0])}' if labels else ""
+            if fields.no_label and "label" in row:
+                raise BadRow(f"row {number:,} has a field 'label', earlier rows have none; give every row one, or none")
+        part_json = "" if given is None else f',"part":"{given}"'
+        try:
+            content = said.encode()
+            line = content + f"{label_json}{part_json}}}\n".encode()
+        except UnicodeEncodeError:
+            raise half_a_character(number) from None
+        if len(line) > MAX_ROW:
+            raise row_too_large("row", number)
+        self._sink.write(line)
+        digest = document_digest(content + b"}")
+        self._group(given).add(digest)
+        self._given[given] += 1
+        self._n_rows += 1
+        if labels:
+            self._count(number, labels, digest >> 48 if given in (None, "train") else BINS)
+        self._look(texts)
+        if len(self._samples) < 3:
+            self._samples.append({name: _cut(value) for name, value in json.loads(line).items()})
+
+    def _texts(self, number: int, row: dict[str, Any]) -> tuple[list[str], str]:
+        """Of the text and the pair: themselves, and the beginning of the canonical JSON."""
+        texts = []
+        for name in (self._fields.text, self._fields.pair):
+            if name is None:
+                continue
+            text = row.get(name)
+            if not isinstance(text, str) or not text or text.isspace() or "\0" in text:
+                raise bad_text(name, number, row)
+            texts.append(text)
+        said = f'{{"text":{_quote(texts[0])}'
+        return texts, said if len(texts) == 1 else f'{said},"pair":{_quote(texts[1])}'
+
+    def _group(self, given: str | None) -> Digests:
+        if given not in self._groups:
+            self._groups[given] = Digests(self._scratch / f"digests-{given}")
+            self._given[given] = 0
+        return self._groups[given]
+
+    def _count(self, number: int, labels: list[str], bin_number: int) -> None:
+        for label in labels:
+            known = self._labels.get(label)
+            if known is None:
+                if len(self._labels) == MAX_LABELS:
+                    raise BadLabels(
+                        f"row {number:,} brings one label more than {MAX_LABELS:,}, {label!r:.80}; "
+                        "name a field of classes, or leave the labels out"
+                    )
+                self._labels[label] = [1, bin_number]
+            else:
+                known[0] += 1
+                if bin_number < known[1]:
+                    known[1] = bin_number
+
+    def _look(self, texts: list[str]) -> None:
+        self._pending += texts
+        self._n_pending += sum(map(len, texts))
+        if self._n_pending >= BLOCK or len(self._pending) >= BLOCK >> 4:
+            self._flush()
+
+    def _flush(self) -> None:
+        self._characters.feed("".join(self._pending).encode())
+        pairs = 1 if self._fields.pair is None else 2
+        lengths = [len(text) if text.isascii() else len(text.encode()) for text in self._pending]
+        self._lengths.feed(map(sum, zip(*[iter(lengths)] * pairs, strict=True)))
+        self._pending.clear()
+        self._n_pending = 0
+
+    def card(self) -> Card:
+        """The dataset's card, once all rows have been added.
+
+        Raises:
+            BadLabels: one class only, or one that no training document has.
+            TooShort: a part would be empty.
+        """
+        self._flush()
+        found = tally(self._groups)
+        named = {name: self._given[name] for name in GIVEN_PARTS if name in self._given}
+        counts = sorted((label, often) for label, (often, _) in self._labels.items())
+        if len(counts) == 1:
+            raise BadLabels(
+                f"all {self._n_rows:,} documents have one label, {counts[0][0]!r}; give at least two classes"
+            )
+        deal = _deal_given(found, named) if named else _deal(found)
+        part_rows = _part_rows(deal, found)
+        self._check_parts(part_rows, found, named)
+        self._check_labels(deal[2] if named else deal[1])
+        return Card(
+            self._sink.fingerprint(),
+            self._sink.settings,
+            self._sink.n_bytes,
+            self._n_rows,
+            n_characters=len(self._characters),
+            lengths=self._lengths.histogram(),
+            label_kind=None if not counts else "token" if self._fields.words is not None else "sequence",
+            labels=dict(counts) if counts else None,
+            given_parts=named or None,
+            deal=deal,
+            part_rows=part_rows,
+            n_duplicates=found.n_duplicates,
+            n_left_out=found.n_left_out,
+            samples=tuple(self._samples),
+        )
+
+    def _check_parts(self, part_rows: Mapping[str, int], found: Tally, named: Mapping[str, int]) -> None:
+        if named and ("train" not in named or len(named) == 1):
+            rows = " and ".join(repr(name) for name in named)
+            raise TooShort(
+                f"all {self._n_rows:,} rows name the part {rows}; "
+                "name 'train' and one of 'validation' and 'test', or no part at all"
+            )
+        if empty := next((part for part in PARTS if not part_rows[part]), None):
+            said = f"{self._n_rows:,} documents, {found.n_duplicates:,} of them duplicates"
+            if found.n_left_out:
+                said += f" and {found.n_left_out:,} left out of training, since they are also held out"
+            needed = f"at least {NEEDED} different ones"
+            if named:
+                needed = f"at least {NEEDED_TRAIN if len(named) == 3 else NEEDED} different ones of each part"
+            raise TooShort(f"the {empty} part would be empty: there are {said}; give {needed}")
+
+    def _check_labels(self, end: int) -> None:
+        """Training documents, of weights and alpha, are those of bins below `end`."""
+        missing = [label for label, (_, first) in sorted(self._labels.items()) if first >= end]
+        if missing:
+            more = f" (nor do {len(missing) - 1:,} others)" if len(missing) > 1 else ""
+            raise BadLabels(
+                f"label {missing[0]!r} stands in no training document{more}, so it can never be predicted; "
+                f"it stands {self._labels[missing[0]][0]:,} times: give more documents of it, or leave it out"
+            )
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, str):
+        return value[:300]
+    return [word[:300] for word in value[:60]]
+
+
+def _ends(counts: Any, percents: tuple[int, ...]) -> Iterator[int]:
+    """First bins at which so many percent of the documents lie before."""
+    import numpy as np
+
+    below = np.cumsum(counts) * 100
+    total = int(counts.sum())
+    return (int(np.searchsorted(below, percent * total)) + 1 for percent in percents)
+
+
+def _deal(found: Tally) -> tuple[int, int, int]:
+    first, second, third = _ends(found.counts[None], ENDS_PERCENT)
+    return first, second, third
+
+
+def _deal_given(found: Tally, named: Mapping[str, int]) -> tuple[int, int, int]:
+    train = found.counts.get("train")
+    validation = found.counts.get("validation")
+    first = second = third = BINS
+    if train is not None:
+        first, third = _ends(train, _WITHIN_TRAIN if validation is not None else _TRAIN_AND_VALIDATION)
+    if validation is not None:
+        third = BINS
+        if "test" not in named:
+            (second,) = _ends(validation, (50,))
+    return first, second, third
+
+
+def _part_rows(deal: tuple[int, int, int], found: Tally) -> dict[str, int]:
+    rows = [0] * len(PARTS)
+    for given, counts in found.counts.items():
+        for number in counts.nonzero()[0].tolist():
+            rows[part_of(number, given, deal)] += int(counts[number])
+    return dict(zip(PARTS, rows, strict=True))
+
+
+def read_documents(fields: Fields, rows: Iterator[tuple[int, dict[str, Any]]], sink: Sink, scratch: Path) -> Card:
+    """Write all rows' documents to the sink.
+
+    Raises:
+        DataError: what `Documents` refuses, or the rows.
+    """
+    documents = Documents(fields, sink, scratch)
+    for number, row in rows:
+        documents.add(number, row)
+    return documents.card()
