@@ -6,6 +6,7 @@ One JSON line tells the end: {"card": {...}} with status 0, or {"error": {"code"
 
 from __future__ import annotations
 
+import errno
 import json
 import signal
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from nas.errors import DataError
+from nas.ingest.errors import TooLarge
 from nas.ingest.options import Options
 from nas.ingest.read import ingest
 
@@ -26,8 +28,12 @@ def main(arguments: list[str]) -> int:
         card = ingest(Path(raw), Path(folder), read, max_bytes=int(max_bytes), keep_raw=not move)
     except DataError as error:
         return _tell(1, {"error": {"code": error.code, "message": str(error)}})
+    except MemoryError:
+        message = "the file takes more memory to read than is allowed; write shorter rows, or another format"
+        return _tell(1, {"error": {"code": TooLarge.code, "message": message}})
     except OSError as error:
-        return _tell(1, {"error": {"code": "storage", "message": f"the file cannot be read or kept: {error}"}})
+        code = "disk-full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "storage"
+        return _tell(1, {"error": {"code": code, "message": f"the file cannot be read or kept: {error}"}})
     return _tell(0, {"card": card.to_json()})
 
 

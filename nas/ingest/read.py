@@ -8,15 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from nas.errors import DataError
 from nas.ingest.card import Card, Kind, Settings
 from nas.ingest.documents import read_documents
 from nas.ingest.errors import WrongFormat
 from nas.ingest.options import Compression, Options
+from nas.ingest.parquet import parquet_rows
 from nas.ingest.plain import read_text
 from nas.ingest.rows import csv_rows, jsonl_rows
 from nas.ingest.sink import Sink
 from nas.ingest.stream import found_compression, head, lines, unpacked, whole_characters
+from nas.ingest.tokenizer_file import read_tokenizer
+from nas.ingest.tokens import read_tokens
 
 Progress = Callable[[int], None]
 SCRATCH = ".ingest-"  # beginning of the name of a folder that is there only while a file is read
@@ -94,15 +96,20 @@ def _read(
     max_bytes: int,
     progress: Progress | None,
 ) -> Card:
-    blocks = whole_characters(unpacked(raw, compression, max_bytes, progress))
+    if options.format == "parquet":
+        return read_documents(*parquet_rows(raw, options, progress), sink, scratch)
+    content = unpacked(raw, compression, max_bytes, progress)
+    if options.format == "tokens":
+        return read_tokens(content, sink)
+    blocks = whole_characters(content)
+    if options.format == "tokenizer":
+        return read_tokenizer(blocks, sink)
     if options.format == "text":
         return read_text(blocks, sink)
     if options.format == "jsonl":
         return read_documents(*jsonl_rows(lines(blocks), options), sink, scratch)
-    if options.format in ("csv", "tsv"):
-        delimiter = "," if options.format == "csv" else "\t"
-        return read_documents(*csv_rows(lines(blocks), delimiter, options), sink, scratch)
-    raise DataError(f"format {options.format} is not read yet")
+    delimiter = "," if options.format == "csv" else "\t"
+    return read_documents(*csv_rows(lines(blocks), delimiter, options), sink, scratch)
 
 
 def _can_move(raw: Path, folder: Path) -> bool:
