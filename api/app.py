@@ -15,7 +15,19 @@ from api.document import corrected
 from api.follow import Follower
 from api.gate import Gate
 from api.linger import Linger
-from api.routes import architectures, artifacts, catalog, datasets, events, health, rules, searches, session, tables
+from api.routes import (
+    architectures,
+    artifacts,
+    catalog,
+    datasets,
+    events,
+    health,
+    rules,
+    searches,
+    session,
+    tables,
+    uploads,
+)
 from api.settings import Settings
 from api.slots import Slots
 from api.version import installed
@@ -76,7 +88,19 @@ def create_app(settings: Settings) -> Service:
     app.state.follower = follower
     app.state.uploads = Slots(settings.max_uploads)
     errors.install(app)
-    for part in (searches, events, architectures, artifacts, tables, rules, catalog, datasets, health, session):
+    for part in (
+        searches,
+        events,
+        architectures,
+        artifacts,
+        tables,
+        rules,
+        catalog,
+        datasets,
+        uploads,
+        health,
+        session,
+    ):
         app.include_router(part.router)
     page.install(app)
     return app

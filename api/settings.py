@@ -54,12 +54,13 @@ class Settings(Access):
     allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="names by which clients may call, besides loopback's; separated by commas"
     )
-    max_body_size: int = Field(2 * 1024 * 1024, ge=1024, description="bytes of a request body, but for uploaded texts")
-    # A trial holds its text whole: at most 2 bytes for each while it loads, then 1 (docs/limits.md); and each search
-    # keeps a copy on disk.
-    max_dataset_bytes: int = Field(256 * 1024 * 1024, ge=1, description="bytes of an uploaded text")
-    max_uploads: int = Field(4, ge=1, description="texts that are uploaded at once")
-    upload_patience_s: float = Field(60, gt=0, description="seconds in which the next 256 KiB of a text must arrive")
+    max_body_size: int = Field(2 * 1024 * 1024, ge=1024, description="bytes of a request body, but for uploaded files")
+    # Read and encoded in bounded memory and mapped by trials (docs/limits.md); what it takes is disk, about twice as
+    # much, as its token ids are kept beside it.
+    max_dataset_bytes: int = Field(4 * 2**30, ge=1, description="bytes of an uploaded file, and of what it holds")
+    max_uploads: int = Field(4, ge=1, description="files that are uploaded and read at once")
+    upload_patience_s: float = Field(60, gt=0, description="seconds in which the next 256 KiB of a file must arrive")
+    read_timeout_s: float = Field(1800, gt=0, description="seconds in which an uploaded file must have been read")
     max_streams: int = Field(256, ge=1, description="event streams at once")
 
     @field_validator("allowed_hosts", mode="before")

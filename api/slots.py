@@ -19,7 +19,7 @@ class Slots:
     def one(self) -> Iterator[None]:
         """Raises: ApiError: too-many-uploads."""
         if not self.free:
-            detail = f"{self._n} texts are being uploaded, the most that are allowed at once; try again later"
+            detail = f"{self._n} files are being uploaded, the most that are allowed at once; try again later"
             raise ApiError(503, "too-many-uploads", detail, {"Retry-After": "5"})
         self.free -= 1
         try:

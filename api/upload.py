@@ -1,193 +1,164 @@
-"""Uploaded texts on disk: checked and hashed while they arrive, in memory that does not grow with them.
+"""An uploaded file on its way in: checked and hashed while it arrives, in memory that does not grow with it, then read.
 
-A text is written to a part file of its own, synced, and renamed to `datasets/<sha256>.txt` in the data folder; its name
-is never a path. A part is locked by who writes it, so that one left by a killed api is known and removed.
+It is written to a part folder of its own; its reader (api/reading.py) leaves the canonical file there, which is synced
+and renamed into place. A name that a client gives is never a path. A part is locked by who works on it, so that one
+left by a killed api is known and removed.
 """
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import hashlib
 import os
-import time
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from api.errors import ApiError
+from api.kept_files import FOLDER, PART, remove_part, room, sync
+from api.reading import Reader
+from nas.ingest.card import Card
+from nas.ingest.options import Options
 from nas.text import MIN_BYTES, TextCheck, TooShort
 
-FOLDER = "datasets"
-_PART = ".part"
-_REMOVED = ".removed"
-_LEFT_OVER_S = 60.0  # a part is locked right after it is made; a younger one may be between the two
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-
-
-@dataclass(frozen=True)
-class Received:
-    """A whole text in its part file. `path` is where it belongs, relative to the data folder."""
-
-    fingerprint: str
-    n_bytes: int
-
-    @property
-    def path(self) -> str:
-        return stored_at(self.fingerprint)
-
-
-def stored_at(fingerprint: str) -> str:
-    """Relative to the data folder."""
-    return f"{FOLDER}/{fingerprint}.txt"
+# How files begin that are no plain text whatever they are called: gzip, zstd, Parquet; and archives, of which the
+# reader says what to do.
+_MAGIC = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"7z\xbc\xaf", b"Rar!")
 
 
 class Upload:
-    """One text on its way in; `discard` always, which leaves what `put_in_place` has brought in place.
+    """One file on its way in; `discard` always, which leaves what `put_in_place` has brought in place.
 
     Args:
         data_dir: the data folder.
-        max_bytes: of the text.
+        max_bytes: of the file, and of what it holds once unpacked.
+        options: how it is to be read.
 
     Raises:
         ApiError: disk-full, here and in every other method that writes.
     """
 
-    def __init__(self, data_dir: Path, max_bytes: int) -> None:
+    def __init__(self, data_dir: Path, max_bytes: int, options: Options) -> None:
         self._max_bytes = max_bytes
-        self._check = TextCheck()
+        self._options = options
+        self._check: TextCheck | None = None  # of plain text, once its first bytes have shown that it is some
         self._digest = hashlib.sha256()
+        self.n_bytes = 0
         self._placed: Path | None = None
+        self._reader = Reader()
         self._folder = data_dir / FOLDER
-        self._part = self._folder / f".{uuid.uuid4().hex}{_PART}"
-        with _room():
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            self._file: int | None = os.open(self._part, flags, 0o600)
-        fcntl.flock(self._file, fcntl.LOCK_EX)
+        self._part = self._folder / f".{uuid.uuid4().hex}{PART}"
+        self._raw = self._part / "raw"
+        self._file: int | None = None
+        self._lock: int | None = None
+        try:
+            with room():
+                self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._part.mkdir(mode=0o700)
+                self._lock = os.open(self._part, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+                fcntl.flock(self._lock, fcntl.LOCK_EX)
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+                self._file = os.open(self._raw, flags, 0o600)
+        except BaseException:
+            self.discard()
+            raise
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a text that is kept as it comes; known after its first bytes."""
+        return self._check is not None
+
+    @property
+    def sha256(self) -> str:
+        """Of what has arrived."""
+        return self._digest.hexdigest()
 
     def write(self, block: bytes) -> None:
         """The next bytes.
 
         Raises:
             ApiError: too-large.
-            DataError: they are no text.
+            DataError: they are no text and should be.
         """
         assert self._file is not None
-        if self._check.n_bytes + len(block) > self._max_bytes:
+        if not self.n_bytes and _is_plain(self._options, block):
+            self._check = TextCheck()
+        if self.n_bytes + len(block) > self._max_bytes:
             raise too_large(self._max_bytes)
-        self._check.feed(block)
+        if self._check is not None:
+            self._check.feed(block)
         self._digest.update(block)
-        with _room():
+        self.n_bytes += len(block)
+        with room():
             left = memoryview(block)
             while left:  # a disk that is about to be full takes a part of it
                 left = left[os.write(self._file, left) :]
 
-    def finish(self) -> Received:
-        """The text is whole: on disk for good, under the name of its part.
+    def finish(self) -> None:
+        """It has arrived whole.
 
         Raises:
-            DataError: it is cut in the middle of a character, or too short for any request.
+            DataError: a text that is cut in the middle of a character, or too short for any request.
         """
-        assert self._file is not None
-        self._check.finish()
-        n_bytes = self._check.n_bytes
-        if n_bytes < MIN_BYTES:
-            raise TooShort(f"the text has {n_bytes} bytes; the smallest windows and batches need {MIN_BYTES}")
-        with _room():
-            os.fsync(self._file)
-        return Received(self._digest.hexdigest(), n_bytes)
+        if self._check is not None:
+            self._check.finish()
+            if self.n_bytes < MIN_BYTES:
+                raise TooShort(f"the text has {self.n_bytes} bytes; the smallest windows and batches need {MIN_BYTES}")
 
-    def put_in_place(self, received: Received) -> None:
-        """Rename the part to where the text belongs; the same bytes may be there already."""
-        target = self._folder / Path(received.path).name
-        with _room():
+    def read(self, timeout_s: float) -> Card:
+        """Make the canonical file of it, on disk for good; takes a while, and `stop` ends it.
+
+        Raises:
+            ApiError: as `Reader.read`.
+        """
+        card = self._reader.read(self._raw, self._part, self._options, max_bytes=self._max_bytes, timeout_s=timeout_s)
+        with room():
+            sync(self._part / card.file_name)
+        return card
+
+    def stop(self) -> None:
+        """End the reading."""
+        self._reader.stop()
+
+    def put_in_place(self, card: Card) -> None:
+        """Rename the canonical file to where it belongs; the same content may be there already."""
+        target = self._folder / card.file_name
+        with room():
             known = target.exists()
-            os.replace(self._part, target)
+            os.replace(self._part / card.file_name, target)
             self._placed = None if known else target
-            sync_folder(self._folder)
+            sync(self._folder)
 
     def take_back(self) -> None:
-        """Remove the text that was put in place, unless the same bytes were there before."""
+        """Remove what was put in place, unless the same content was there before."""
         if self._placed is not None:
             self._placed.unlink(missing_ok=True)
 
     def discard(self) -> None:
-        """Remove the part, if it is still one."""
+        """Remove the part, with whatever is still in it."""
+        self._reader.close()
         if self._file is not None:
-            self._part.unlink(missing_ok=True)
-            os.close(self._file)  # and with it the lock
-            self._file = None
+            os.close(self._file)
+        remove_part(self._part)
+        if self._lock is not None:
+            os.close(self._lock)
 
 
-@contextmanager
-def _room() -> Iterator[None]:
-    """Raises: ApiError: disk-full."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in _FULL:
-            raise
-        reason = os.strerror(error.errno).lower()
-        raise ApiError(507, "disk-full", f"the text cannot be stored: {reason}; nothing of it was kept") from None
+def _is_plain(options: Options, first: bytes) -> bool:
+    return (
+        options.format in ("auto", "text")
+        and options.compression in ("auto", "none")
+        and options.corpus is None
+        and not first.startswith(_MAGIC)
+    )
+
+
+def stored_at(card: Card) -> str:
+    """Where its canonical file belongs, relative to the data folder."""
+    return f"{FOLDER}/{card.file_name}"
 
 
 def too_large(max_bytes: int, n_bytes: int | None = None) -> ApiError:
-    """The refusal of a text that is longer than `max_dataset_bytes`."""
+    """The refusal of a file that is longer than `max_dataset_bytes`."""
     found = "is longer" if n_bytes is None else f"has {n_bytes} bytes"
-    detail = f"the text {found}; at most {max_bytes} are taken, which BLOCKWRIGHT_MAX_DATASET_BYTES sets"
+    detail = f"the file {found}; at most {max_bytes} are taken, which BLOCKWRIGHT_MAX_DATASET_BYTES sets"
     return ApiError(413, "too-large", detail)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make a rename in the folder last."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def remove_left_over_parts(data_dir: Path) -> None:
-    """Remove parts that a killed api has left; those that one is writing are locked and stay."""
-    for part in (data_dir / FOLDER).glob(f".*{_PART}"):
-        try:
-            file = os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except OSError:  # gone by now, or a link, which no api makes
-            continue
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if time.time() - os.fstat(file).st_mtime > _LEFT_OVER_S:
-                part.unlink(missing_ok=True)
-        except BlockingIOError:
-            pass
-        finally:
-            os.close(file)
-
-
-def set_aside(data_dir: Path, fingerprint: str) -> None:
-    """First half of a removal, before its row goes for good: what a crash leaves can then be told from other files."""
-    with suppress(FileNotFoundError):
-        os.replace(data_dir / stored_at(fingerprint), _aside(data_dir, fingerprint))
-
-
-def bring_back(data_dir: Path, fingerprint: str) -> None:
-    """Undo `set_aside`."""
-    with suppress(FileNotFoundError):
-        os.replace(_aside(data_dir, fingerprint), data_dir / stored_at(fingerprint))
-
-
-def remove_aside(data_dir: Path, fingerprint: str) -> None:
-    """Second half of a removal."""
-    _aside(data_dir, fingerprint).unlink(missing_ok=True)
-
-
-def aside(data_dir: Path) -> list[str]:
-    """Fingerprints of the texts that are set aside."""
-    return [path.name.removeprefix(".").removesuffix(_REMOVED) for path in (data_dir / FOLDER).glob(f".*{_REMOVED}")]
-
-
-def _aside(data_dir: Path, fingerprint: str) -> Path:
-    return data_dir / FOLDER / f".{fingerprint}{_REMOVED}"

@@ -172,7 +172,7 @@ def test_the_memory_of_an_upload_does_not_grow_with_it(service: Running) -> None
             "the body must be text/plain or application/octet-stream",
         ),
         ({"Content-Type": "text/plain; charset=utf-16"}, "the text must be UTF-8, not utf-16"),
-        ({"Content-Encoding": "gzip"}, "the text must be sent as it is, not gzip"),
+        ({"Content-Encoding": "gzip"}, "the file must be sent as it is, not gzip"),
     ],
     ids=str,
 )
@@ -188,16 +188,16 @@ def test_a_text_that_goes_on_beyond_the_limit_is_refused_while_it_is_read(settin
         answer = upload(service, text=(b"x" * 65536 for _ in range(50)))
         assert (answer.status_code, answer.json()["code"]) == (413, "too-large")
         assert answer.json()["detail"] == (
-            "the text is longer; at most 300000 are taken, which BLOCKWRIGHT_MAX_DATASET_BYTES sets"
+            "the file is longer; at most 300000 are taken, which BLOCKWRIGHT_MAX_DATASET_BYTES sets"
         )
         assert len(files(service)) == 1
 
 
 def test_a_text_that_is_declared_too_long_is_refused_before_it_is_sent(service: Running) -> None:
-    declared = head("POST", f"{ROOT}?name=x", Host="127.0.0.1", Content_Length=str(3 * 2**30))
+    declared = head("POST", f"{ROOT}?name=x", Host="127.0.0.1", Content_Length=str(2**33))
     answer = exchange(service.url, declared)
     assert (answer.status, answer.body["code"]) == (413, "too-large")
-    assert "the text has 3221225472 bytes; at most 268435456" in answer.body["detail"]
+    assert "the file has 8589934592 bytes; at most 4294967296" in answer.body["detail"]
     assert answer.headers["connection"] == "close"
     assert files(service) == []
 
@@ -234,7 +234,7 @@ def test_an_upload_that_does_not_go_on_is_refused_and_leaves_nothing(settings: S
     with running(settings.model_copy(update={"upload_patience_s": 0.2})) as service, begun(service) as connection:
         answer = read_answer(connection)
         assert (answer.status, answer.body["code"]) == (408, "upload-incomplete")
-        assert answer.body["detail"] == "less than 262144 bytes came in 0.2 s, after 0 bytes; send the text again"
+        assert answer.body["detail"] == "less than 262144 bytes came in 0.2 s, after 0 bytes; send the file again"
         wait_for(lambda: is_idle(service), "the part and the place are given back")
 
 
@@ -299,7 +299,7 @@ def test_a_full_disk_is_said_so_and_leaves_nothing(settings: Settings) -> None:
     with api_process(settings.data_dir, 2**20) as (_, url), httpx.Client(base_url=url, trust_env=False) as http:
         answer = http.post(ROOT, params={"name": "novels"}, content=b"x" * 2**21)
         assert (answer.status_code, answer.json()["code"]) == (507, "disk-full")
-        assert answer.json()["detail"] == "the text cannot be stored: file too large; nothing of it was kept"
+        assert answer.json()["detail"] == "the file cannot be stored: file too large; nothing of it was kept"
         assert list((settings.data_dir / "datasets").iterdir()) == []
         assert http.post(ROOT, params={"name": "novels"}, content=TEXT).status_code == 201
 
@@ -377,7 +377,7 @@ def test_a_row_that_was_written_though_nobody_said_so_keeps_its_file(
             yield connection
         raise OperationalError("COMMIT", None, Exception("the connection was lost"))
 
-    monkeypatch.setattr("api.routes.datasets.transaction", unanswered)
+    monkeypatch.setattr("api.routes.uploads.transaction", unanswered)
     assert upload(service).status_code == 503
     assert (names(service), files(service)) == (["novels"], [f"{SHA256}.txt"])
     assert upload(service).status_code == 200
@@ -517,7 +517,7 @@ def test_a_built_in_text_is_long_enough_or_refused_once_its_length_is_known(serv
 def test_the_shortest_text_of_any_use_is_taken(service: Running) -> None:
     assert upload(service, text=b"x" * MIN_BYTES).status_code == 201
     assert service.http.get("/api/v1/catalog").json()["min_dataset_bytes"] == MIN_BYTES
-    assert service.http.get("/api/v1/catalog").json()["max_dataset_bytes"] == 256 * 2**20
+    assert service.http.get("/api/v1/catalog").json()["max_dataset_bytes"] == 4 * 2**30
 
 
 # -- the log of a search ------------------------------------------------------------------------------------------
@@ -578,7 +578,7 @@ def test_the_client_reads_why_a_long_text_is_refused(settings: Settings, tmp_pat
     with (tmp_path / "long.txt").open("wb") as file:
         file.truncate(2**31)  # takes no disk
     with running(settings.model_copy(update={"max_dataset_bytes": 2**20})) as service, Client(service.url) as client:
-        with pytest.raises(ClientError, match="the text has 2147483648 bytes; at most 1048576 are taken") as caught:
+        with pytest.raises(ClientError, match="the file has 2147483648 bytes; at most 1048576 are taken") as caught:
             client.add_dataset("long", tmp_path / "long.txt")
         assert (caught.value.status, caught.value.code) == (413, "too-large")
 

@@ -456,7 +456,10 @@ export interface paths {
         put?: never;
         /**
          * Add Dataset
-         * @description Upload a text: UTF-8, as the body itself, with a length or in chunks. A name means one text until removed.
+         * @description Upload a dataset or a tokenizer.json: the file is the body itself, with a length or in chunks.
+         *
+         *     A text in UTF-8; rows as JSON lines, CSV, TSV or Parquet; token ids; gzip and zstd of these. It is read before the
+         *     answer comes, which can take minutes for gigabytes. A name means one content until it is removed.
          */
         post: operations["add_dataset"];
         delete?: never;
@@ -640,8 +643,9 @@ export interface components {
          *             none left the head is a plain softmax.
          *         div_value: cluster number c has embeddings D / div_value^c wide.
          *         n_classes: classes of sequences or of tokens; 0: the head predicts tokens.
-         *         pooling: what is classified: a sequence by its "first" token ([CLS]) or by the "mean" of its real tokens, or,
-         *             with "none", each token by itself.
+         *         pooling: what is classified: a sequence by its "first" token ([CLS]) or by the "mean" of its real tokens; with
+         *             "none" each token by itself; with "unroll" each place by the last token alone, with that place's sinusoids
+         *             added to it and two layers as of head_transform before the classes (MAD's compression).
          */
         BackboneConfig: {
             /**
@@ -695,7 +699,7 @@ export interface components {
              * @default first
              * @enum {string}
              */
-            pooling: "first" | "mean" | "none";
+            pooling: "first" | "mean" | "none" | "unroll";
         };
         /**
          * Best
@@ -3596,6 +3600,34 @@ export interface operations {
             query: {
                 /** @description what requests will call it */
                 name: string;
+                /** @description the file's name, which tells format and compression where they do */
+                file?: string | null;
+                /** @description auto: by the file's name or first bytes */
+                format?: "auto" | "text" | "jsonl" | "csv" | "tsv" | "parquet" | "tokens" | "tokenizer";
+                /** @description auto: by the file's name or first bytes */
+                compression?: "auto" | "none" | "gzip" | "zstd";
+                /** @description field of the rows that holds a document; default: text */
+                text?: string | null;
+                /** @description field that holds a second text, as in paraphrases */
+                pair?: string | null;
+                /** @description field that holds the document's label; default: label, where rows have it */
+                label?: string | null;
+                /** @description field that holds a list of words, instead of a text */
+                words?: string | null;
+                /** @description field that holds a label for each word */
+                labels?: string | null;
+                /** @description standard corpus whose conventions hold, such as enwik8 */
+                corpus?: string | null;
+                /** @description of a text: byte offsets at which its training and its validation part end, as 900,950 */
+                ends?: string | null;
+                /** @description of tokens, little-endian */
+                dtype?: ("uint16" | "uint32") | null;
+                /** @description of tokens: ids are below it */
+                vocab_size?: number | null;
+                /** @description of tokens: the id that ends a document */
+                eos_id?: number | null;
+                /** @description part that all rows belong to: train, validation or test; default: as their field says */
+                part?: string | null;
             };
             header?: never;
             path?: never;
@@ -3608,7 +3640,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description the name stands for this very text already */
+            /** @description the name stands for this very content already */
             200: {
                 headers: {
                     [name: string]: unknown;
