@@ -7,18 +7,20 @@ import json
 import os
 import shutil
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors.torch import save
 from torch import Tensor
 
 from nas.blocks import block_classes
+from nas.config import Task
 from nas.errors import InvalidInput
+from nas.export.readme import readme
 from nas.export.standalone import join_sources
+from nas.export.vocabulary import Form
 from nas.options import NetworkConfig
 
 MANIFEST_FORMAT_VERSION = 1
@@ -54,6 +56,9 @@ def write_bundle(
     architecture: Mapping[str, Any],
     request: Mapping[str, Any],
     figures: Mapping[str, Any],
+    tokenizer: Path | None = None,
+    eos_id: int | None = None,
+    labels: Sequence[str] | None = None,
 ) -> Bundle:
     """Write an export to `folder` and to `<folder>.zip`, each appearing whole or not at all.
 
@@ -62,29 +67,30 @@ def write_bundle(
     Args:
         folder: replaced if it exists.
         state: the trained network's state dict.
-        config: of that network, for the byte tokenizer; an encoder is a masked language model.
+        config: of that network; an encoder without classes is a masked language model.
         architecture: its JSON, as `Architecture.to_json` gives it.
-        request: the search request's JSON.
+        request: the search request's JSON; its task tells what the network reads.
         figures: what the README tells of the model: label -> number or short text, in order.
+        tokenizer: the tokenizer.json of the encoded data; None where tokens are bytes or given as ids.
+        eos_id: what ends a document; None: nothing does. Of bytes it is 0.
+        labels: names of the classes, by number; None or empty: they have none.
 
     Raises:
-        InvalidInput: the vocabulary is not that of the byte tokenizer, or a block's source cannot be joined.
+        InvalidInput: the tokenizer is missing, vocabulary or labels are not as many as the network's, or a block's
+            source cannot be joined.
     """
-    tokenizer = BYTE_TOKENIZER if config.shape.causal else MASKED_BYTE_TOKENIZER
-    if config.vocab_size != tokenizer["vocab_size"]:
-        raise InvalidInput(
-            f"the network has {config.vocab_size} token ids; an export with its byte tokenizer has "
-            f"{tokenizer['vocab_size']}"
-        )
+    form = _form(config, Task.model_validate(request["task"]), eos_id, labels)
+    text = _text_files(form, config, tokenizer)
     tensors = {name: tensor.detach().to("cpu").contiguous() for name, tensor in state.items()}
+    n_parameters = sum(each.numel() for each in tensors.values())
     files = {
-        "README.md": _readme(config, architecture, request, figures, sum(each.numel() for each in tensors.values())),
+        "README.md": readme(form, config, architecture, request, figures, n_parameters, [*text]),
         "architecture.json": _json(architecture),
         "config.json": _json(asdict(config)),
         "model.py": join_sources(block_classes(slot.block for slot in config.slots)).encode(),
         "model.safetensors": save(tensors, metadata={"format": "pt"}),
         "request.json": _json(request),
-        "tokenizer.json": _json(tokenizer),
+        **text,
     }
     files["manifest.json"] = _json(
         {
@@ -99,6 +105,45 @@ def write_bundle(
     path = folder.with_name(f"{folder.name}.zip")
     _write_zip(path, files)
     return Bundle(folder, path, hashlib.sha256(path.read_bytes()).hexdigest())
+
+
+def _form(config: NetworkConfig, task: Task, eos_id: int | None, labels: Sequence[str] | None) -> Form:
+    n_classes = config.backbone.n_classes
+    objective = "causal_lm" if config.shape.causal else "masked_lm"
+    if n_classes:
+        objective = "token_classification" if config.backbone.pooling == "none" else "sequence_classification"
+    kind: str = task.tokenizer.type
+    if task.synthetic is not None or kind == "given":
+        kind = "ids"
+    if kind == "bytes":
+        eos_id = 0
+    if labels and len(labels) != n_classes:
+        raise InvalidInput(f"there are {len(labels)} labels, and the network has {n_classes} classes")
+    mask_id = config.vocab_size - 1 if objective == "masked_lm" else None
+    return Form(objective, kind, eos_id, mask_id, labels=[*labels] if labels else None)
+
+
+def _text_files(form: Form, config: NetworkConfig, tokenizer: Path | None) -> dict[str, bytes]:
+    """tokenizer.json and text.json, where there is something to say in them."""
+    found = {}
+    if form.tokenizer == "bytes":
+        of_bytes = BYTE_TOKENIZER if form.mask_id is None else MASKED_BYTE_TOKENIZER
+        if config.vocab_size != of_bytes["vocab_size"]:
+            raise InvalidInput(
+                f"the network has {config.vocab_size} token ids; an export with its byte tokenizer has "
+                f"{of_bytes['vocab_size']}"
+            )
+        found["tokenizer.json"] = _json(of_bytes)
+    elif form.tokenizer != "ids":
+        if tokenizer is None:
+            raise InvalidInput(
+                f"the network reads text by a tokenizer of type {form.tokenizer!r}, and none is given; give the "
+                "tokenizer.json of its data"
+            )
+        found["tokenizer.json"] = tokenizer.read_bytes()
+    if form.tokenizer != "bytes" or form.classifies:
+        found["text.json"] = _json({"format_version": 1, **asdict(form)})
+    return found
 
 
 def _json(value: Any) -> bytes:
@@ -124,81 +169,3 @@ def _write_zip(path: Path, files: Mapping[str, bytes]) -> None:
             entry.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(entry, files[name])
     os.replace(partial, path)
-
-
-def _cell(value: Any) -> str:
-    text = f"{value:.4g}" if isinstance(value, float) else str(value)
-    return " ".join(text.replace("\\", "\\\\").replace("|", "\\|").replace("`", "'").replace("<", "&lt;").split())
-
-
-_RUNS_ALONE = f"""\
-It runs without Blockwright: Python 3.11 or newer, `torch` and `safetensors` are all it needs (made with torch
-{torch.__version__.split("+")[0]}).
-
-    pip install torch safetensors
-"""
-_USES = {  # by whether the network is causal
-    True: f"""\
-It continues text, byte by byte. {_RUNS_ALONE}\
-    python model.py --prompt "some text" --bytes 200
-
-`python model.py --help` lists the other options. From Python, in this folder:
-
-    import torch, model
-    network = model.load()
-    logits = network(torch.tensor([list(b"some text")]))  # (batch, tokens) byte values -> (batch, tokens, 256)
-""",
-    False: f"""\
-It fills in hidden bytes of a text, by what stands on both sides of them. {_RUNS_ALONE}\
-    python model.py --prompt "some te_t"
-
-Each `_` is a hidden byte; `--mask` chooses another character. `python model.py --help` lists the other options.
-From Python, in this folder:
-
-    import torch, model
-    network = model.load()
-    tokens = [{MASK} if byte == ord("_") else byte for byte in b"some te_t"]  # {MASK} is a hidden byte
-    logits = network(torch.tensor([tokens]))  # (batch, tokens) token ids -> (batch, tokens, {MASK + 1})
-""",
-}
-
-
-def _readme(
-    config: NetworkConfig,
-    architecture: Mapping[str, Any],
-    request: Mapping[str, Any],
-    figures: Mapping[str, Any],
-    n_parameters: int,
-) -> bytes:
-    shape = config.shape
-    rows = {
-        "search": request["name"],
-        "architecture": architecture["string"],
-        "slots": ", ".join(architecture["slots"]),
-        "parameters": f"{n_parameters:,}",
-        "width, heads": f"{shape.d_model}, {shape.n_heads}",
-        "longest input": f"{shape.max_len} tokens; longer prompts are cut to their end"
-        if shape.causal
-        else f"{shape.max_len} tokens",
-        **({"memory": f"{shape.kept_tokens(training=False)} tokens between segments"} if shape.memory_length else {}),
-        **figures,
-    }
-    table = "\n".join(f"| {_cell(label)} | {_cell(value)} |" for label, value in rows.items())
-    return f"""\
-# {_cell(architecture["string"])}: a model found and trained by Blockwright
-
-{_USES[shape.causal]}
-| | |
-| --- | --- |
-{table}
-
-| file | holds |
-| --- | --- |
-| model.py | the network's source and this program, in one file |
-| model.safetensors | its weights |
-| config.json | its shape and the block of each slot: all that model.py needs to build it |
-| tokenizer.json | how text becomes token ids: one per byte |
-| architecture.json | what was chosen for each slot, and from what |
-| request.json | the search that found it |
-| manifest.json | size and sha256 of each of these files |
-""".encode()

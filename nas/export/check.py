@@ -1,7 +1,7 @@
 """Runs an export as its user would: unpacked in an empty folder, by a Python that has only torch and safetensors.
 
-That Python is a bare virtual environment with links to the installed files of the two and of what they require. So a
-forgotten import fails here, not on the user's machine.
+That Python is a bare virtual environment with links to the installed files of the two and of what they require, and to
+those of `tokenizers` where the model has a file of that. So a forgotten import fails here, not on the user's machine.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from nas.errors import ExportFailed
+from nas.export.vocabulary import Form, read_form
 from nas.network import Network
 
 TOLERANCE = 1e-5  # largest difference of a logit; another order of summation gives about 1e-6
@@ -34,11 +35,15 @@ sys.path.insert(0, sys.argv[1])
 import model, torch
 from safetensors.torch import load_file
 network = model.load()
+inputs = load_file(sys.argv[2])
 memory, logits = None, []
 with torch.inference_mode():
-    for _, tokens in sorted(load_file(sys.argv[2]).items()):
-        hidden, memory = network.body(tokens, memory)
-        logits.append(network.backbone.head(hidden).flatten())
+    for name in sorted(inputs):
+        if not name.endswith(".real"):
+            real = inputs.get(name + ".real")
+            hidden, memory = network.body(inputs[name], memory, key_padding=real)
+            told = network.backbone.classes(hidden, real) if network.backbone.pools else network.backbone.head(hidden)
+            logits.append(told.flatten())
 logits = torch.cat(logits)
 torch.from_file(sys.argv[3], shared=True, size=len(logits)).copy_(logits)  # saving with safetensors would need numpy
 """
@@ -52,17 +57,14 @@ class CheckResult:
     sample: str
 
 
-PROMPTS = {True: "\n", False: "a _"}  # by whether the network is causal, and so continues or fills in
-
-
 def check_export(archive: Path, network: Network, *, prompt: str | None = None, n_bytes: int = 200) -> CheckResult:
     """Unpack an export's zip where nothing else is, run it, and compare its logits with the trained network's.
 
     Args:
         archive: the zip of `write_bundle`.
         network: the trained network that it was made from.
-        prompt: what `model.py` continues or fills in; None: a short one.
-        n_bytes: by how much it continues.
+        prompt: what `model.py` reads, text or token ids; None: a short one.
+        n_bytes: by how much it continues, bytes or tokens.
 
     Raises:
         ExportFailed: it does not run alone, or a logit differs by more than TOLERANCE.
@@ -73,13 +75,16 @@ def check_export(archive: Path, network: Network, *, prompt: str | None = None, 
         name: torch.randint(network.config.vocab_size, (2, length), generator=generator)
         for name, length in {"full": shape.max_len, "short": max(1, shape.max_len // 3)}.items()
     }
+    if network.config.backbone.n_classes:  # those alone are given texts of several lengths together
+        inputs["padded"] = inputs["full"]
+        inputs["padded.real"] = torch.arange(shape.max_len) < torch.tensor([[shape.max_len], [-(-shape.max_len // 3)]])
     with unpacked(archive) as export:
         given, answered = export.scratch / "tokens.safetensors", export.scratch / "logits"
         save_file(inputs, given)
         export.run(["-I", "-c", _LOGITS, str(export.folder), str(given), str(answered)])
         got = torch.from_file(str(answered), size=answered.stat().st_size // 4)
         difference = (got - _logits(network.eval(), inputs)).abs().max().item()
-        sample = export.sample(PROMPTS[shape.causal][-shape.max_len :] if prompt is None else prompt, n_bytes)
+        sample = export.sample(_prompt(export.form, shape.max_len) if prompt is None else prompt, n_bytes)
     if not difference <= TOLERANCE:  # not: a NaN fails too
         raise ExportFailed(
             f"the exported model's logits differ from the trained model's by {difference:.1e}; {TOLERANCE} is the most"
@@ -87,21 +92,35 @@ def check_export(archive: Path, network: Network, *, prompt: str | None = None, 
     return CheckResult(difference, sample)
 
 
+def _prompt(form: Form, longest: int) -> str:
+    """Something for any vocabulary, of few tokens."""
+    hidden = form.objective == "masked_lm"
+    if form.tokenizer == "ids":
+        return "0 _" if hidden else "0 0"
+    if form.tokenizer == "bytes":
+        return ("a _" if hidden else "a" if form.classifies else "\n")[-longest:]
+    return "[MASK]" if hidden else "a"
+
+
 @torch.inference_mode()
 def _logits(network: Network, inputs: Mapping[str, Tensor]) -> Tensor:
     """What _LOGITS computes: of all inputs in the order of their names, each with the memory of the one before."""
     memory, logits = None, []
-    for _, tokens in sorted(inputs.items()):
-        hidden, memory = network.body(tokens, memory)
-        logits.append(network.backbone.head(hidden).flatten())
+    for name in sorted(inputs):
+        if not name.endswith(".real"):
+            real = inputs.get(f"{name}.real")
+            hidden, memory = network.body(inputs[name], memory, key_padding=real)
+            told = network.backbone.classes(hidden, real) if network.backbone.pools else network.backbone.head(hidden)
+            logits.append(told.flatten())
     return torch.cat(logits)
 
 
 @dataclass(frozen=True)
 class UnpackedExport:
-    """An export's folder with the Python that runs it; `scratch` is an empty folder beside it."""
+    """An export's folder, what it reads and tells, and the Python that runs it; `scratch` is an empty folder beside."""
 
     folder: Path
+    form: Form
     python: Path
     scratch: Path
 
@@ -129,8 +148,16 @@ class UnpackedExport:
         return done.stdout
 
     def sample(self, prompt: str, n_bytes: int) -> str:
-        """What `python model.py` prints: the prompt, continued or filled in. Raises: ExportFailed: as `run`."""
-        return self.run(["model.py", f"--prompt={prompt}", f"--bytes={n_bytes}"])
+        """What `python model.py` prints: the prompt, continued or filled in, or labels. Raises: ExportFailed: as `run`.
+
+        Args:
+            prompt: text, or token ids where the model reads those.
+            n_bytes: by how much it continues, bytes or tokens.
+        """
+        arguments = [f"--{'ids' if self.form.tokenizer == 'ids' else 'prompt'}={prompt}"]
+        if self.form.objective == "causal_lm":
+            arguments.append(f"--{'bytes' if self.form.tokenizer == 'bytes' else 'tokens'}={n_bytes}")
+        return self.run(["model.py", *arguments])
 
 
 @contextmanager
@@ -138,7 +165,7 @@ def unpacked(archive: Path) -> Iterator[UnpackedExport]:
     """An export's zip, unpacked in an empty temporary folder that goes with the context.
 
     Raises:
-        ExportFailed: it is no zip.
+        ExportFailed: it is no zip, or lacks what tells of its text.
     """
     with tempfile.TemporaryDirectory(prefix="blockwright-export-") as temporary:
         folder, scratch = Path(temporary, "export"), Path(temporary, "scratch")
@@ -147,16 +174,23 @@ def unpacked(archive: Path) -> Iterator[UnpackedExport]:
         try:
             with zipfile.ZipFile(archive) as opened:
                 opened.extractall(folder)
-        except (OSError, zipfile.BadZipFile) as error:
+            form = read_form(folder)
+        except (OSError, ValueError, zipfile.BadZipFile) as error:
             raise ExportFailed(f"cannot unpack {archive}: {error}") from error
-        yield UnpackedExport(folder, make_bare_python(Path(temporary, "python")), scratch)
+        more = () if form.tokenizer in ("bytes", "ids") else ("tokenizers",)
+        yield UnpackedExport(folder, form, make_bare_python(Path(temporary, "python"), more), scratch)
 
 
-def make_bare_python(folder: Path) -> Path:
-    """A new Python in `folder` that can import torch, safetensors, what these require, and nothing else installed."""
+def make_bare_python(folder: Path, more: Sequence[str] = ()) -> Path:
+    """A new Python in `folder` that can import torch, safetensors and what these require, and nothing else installed.
+
+    Args:
+        folder: where it is made.
+        more: distributions to link beside, without what they require: `tokenizers` needs that for downloads alone.
+    """
     venv.EnvBuilder(with_pip=False, symlinks=True).create(folder)
     (site_packages,) = folder.glob("lib/python*/site-packages")
-    for each in _with_requirements("torch", "safetensors"):
+    for each in [*_with_requirements("torch", "safetensors"), *map(distribution, more)]:
         for top in {file.parts[0] for file in each.files or ()} - {"..", "__pycache__"}:
             link = site_packages / top
             if not link.exists():  # several distributions may share a namespace folder

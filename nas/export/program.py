@@ -1,18 +1,15 @@
-"""The program part of an exported `model.py`: reads the folder's files, continues or fills in text, is run by hand.
+"""The program part of an exported `model.py`: reads the folder's files, continues, fills in or labels what is typed.
 
-It is joined behind the network's sources, so it may use only the standard library, torch, safetensors and these
-sources. B batch, T tokens, V vocabulary.
+It is joined behind the network's sources, so it may use only the standard library, torch, safetensors, these sources,
+and the library `tokenizers` where a model has one of its files. B batch, T tokens, V vocabulary, C classes.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
 
 import torch
 from safetensors import SafetensorError
@@ -20,9 +17,12 @@ from safetensors.torch import load_file
 from torch import Generator, Tensor
 
 from nas.blocks.base import Block
+from nas.export.arguments import parse
+from nas.export.vocabulary import Form, Vocabulary, harmless, read_form, read_json, read_vocabulary
 from nas.network import Network
 from nas.options import NetworkConfig
 
+_SHOWN = 5  # labels of a text, the likeliest first
 _COLDEST = 1e-6  # below it logits overflow, and nothing but the likeliest token would be drawn anyway
 
 
@@ -33,7 +33,7 @@ def read_network(folder: Path, classes: Mapping[str, type[Block]]) -> Network:
         ValueError: a file is missing, damaged, or does not fit the others.
     """
     try:
-        network = Network(NetworkConfig.from_json(_read_json(folder / "config.json")), classes)
+        network = Network(NetworkConfig.from_json(read_json(folder / "config.json")), classes)
     except (KeyError, TypeError) as error:
         raise ValueError(f"{folder / 'config.json'} does not describe a network: {error}") from error
     path = folder / "model.safetensors"
@@ -51,13 +51,6 @@ def read_network(folder: Path, classes: Mapping[str, type[Block]]) -> Network:
             )
     network.load_state_dict(tensors)
     return network.eval()
-
-
-def _read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise ValueError(f"cannot read {path}: {error}") from error
 
 
 @torch.inference_mode()
@@ -115,76 +108,113 @@ def choose(logits: Tensor, temperature: float, generator: Generator) -> Tensor: 
     return torch.multinomial((logits / temperature).softmax(dim=-1), 1, generator=generator)[:, 0]
 
 
-def printable(data: bytes) -> str:
-    """UTF-8 text of sampled bytes; what is no character, or would command the terminal, becomes U+FFFD."""
-    text = data.decode("utf-8", "replace")
-    return "".join(each if each.isprintable() or each in "\n\t" else "\ufffd" for each in text)
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:  # one line, without the usage before it
-        self.exit(2, f"error: {message}\n")
-
-
-def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = _Parser(
-        description="Continue a text with the trained model of this folder, or, with a masked language model, fill in "
-        "its hidden bytes."
-    )
-    parser.add_argument("--prompt", default="\n", help="text to continue or to fill in (default: a line break)")
-    parser.add_argument("--bytes", type=int, default=200, metavar="N", help="bytes to add to it (default: 200)")
-    parser.add_argument(
-        "--mask", default="_", metavar="X", help="what stands for each hidden byte that is filled in (default: _)"
-    )
-    parser.add_argument(
-        "--temperature", type=float, metavar="X",
-        help="below 1 safer, above 1 bolder, 0 always the likeliest byte (default: 0.8 to continue, 0 to fill in)",
-    )  # fmt: skip
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="same seed, same text (default: 0)")
-    parsed = parser.parse_args(arguments)
-    if not parsed.prompt:
-        parser.error("the prompt is empty; it needs at least one byte")
-    if parsed.bytes < 1:
-        parser.error(f"--bytes is {parsed.bytes}; it must be at least 1")
-    if len(os.fsencode(parsed.mask)) != 1:
-        parser.error(f"--mask is {parsed.mask!r}; it must be one byte")
-    if parsed.temperature is not None and not 0 <= parsed.temperature < float("inf"):
-        parser.error(f"--temperature is {parsed.temperature}; it must be 0 or more")
-    if not 0 <= parsed.seed < 2**63:
-        parser.error(f"--seed is {parsed.seed}; it must be between 0 and 2^63 - 1")
-    return parsed
+@torch.inference_mode()
+def probabilities(network: Network, tokens: Tensor) -> Tensor:
+    """Of each class: (T,) token ids -> (C,) of the whole sequence, or (T, C) of its tokens."""
+    logits: Tensor = network(tokens[None])
+    return logits[0].softmax(dim=-1)
 
 
 def main(folder: Path, classes: Mapping[str, type[Block]], arguments: Sequence[str] | None = None) -> int:
-    """Print a prompt, continued or filled in; what is wrong goes to standard error as one line. Returns the exit code.
+    """Print a prompt, continued or filled in, or its labels; what is wrong goes to standard error as one line.
 
-    A folder whose tokenizer has a mask_id holds a masked language model.
+    Returns:
+        The exit code.
     """
-    parsed = _parse(arguments)
     try:
-        tokenizer = _read_json(folder / "tokenizer.json")
-        if not isinstance(tokenizer, dict) or tokenizer.get("type") != "bytes":
-            raise ValueError(f"{folder / 'tokenizer.json'} is not of type 'bytes', the only one this program reads")
-        written = _write(read_network(folder, classes), tokenizer.get("mask_id"), parsed)
+        form = read_form(folder)
+        parsed = parse(form, arguments)
+        network, vocabulary = read_network(folder, classes), read_vocabulary(folder, form)
+        if form.labels is not None and len(form.labels) != network.config.backbone.n_classes:
+            raise ValueError(
+                f"{folder / 'text.json'} has {len(form.labels)} labels, and the network "
+                f"{network.config.backbone.n_classes} classes"
+            )
+        write = {
+            "causal_lm": _continued,
+            "masked_lm": _filled,
+            "sequence_classification": _label,
+            "token_classification": _labels,
+        }
+        written = write[form.objective](network, vocabulary, form, parsed)
     except ValueError as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
-    sys.stdout.buffer.write((printable(written) + "\n").encode("utf-8"))
+    sys.stdout.buffer.write((written + "\n").encode("utf-8"))
     return 0
 
 
-def _write(network: Network, mask_id: int | None, parsed: argparse.Namespace) -> bytes:
-    """The prompt, continued, or filled in where there is a mask_id."""
-    prompt = os.fsencode(parsed.prompt)  # the very bytes that were typed
-    tokens, generator = torch.tensor(list(prompt)), Generator().manual_seed(parsed.seed)
-    temperature = parsed.temperature
-    if mask_id is None:
-        if temperature is None:
-            temperature = 0.8
-        added = generate(network, tokens, parsed.bytes, temperature=temperature, generator=generator)
-        return prompt + bytes(added.tolist())
-    mask = os.fsencode(parsed.mask)
-    if mask not in prompt:
-        raise ValueError(f"this model fills in hidden bytes; give a --prompt with {parsed.mask!r} for each of them")
-    tokens[tokens == mask[0]] = mask_id
-    return bytes(fill(network, tokens, mask_id, temperature=temperature or 0, generator=generator).tolist())
+def _continued(network: Network, vocabulary: Vocabulary, form: Form, parsed: argparse.Namespace) -> str:
+    tokens = _tensor(vocabulary.ids(parsed.prompt), network)
+    temperature = 0.8 if parsed.temperature is None else parsed.temperature
+    generator = Generator().manual_seed(parsed.seed)
+    added = generate(network, tokens, parsed.n_tokens, temperature=temperature, generator=generator)
+    return vocabulary.text([*tokens.tolist(), *added.tolist()])
+
+
+def _filled(network: Network, vocabulary: Vocabulary, form: Form, parsed: argparse.Namespace) -> str:
+    assert form.mask_id is not None
+    tokens = _tensor(vocabulary.masked(parsed.prompt, parsed.mask, form.mask_id), network)
+    if form.mask_id not in tokens:
+        unit, option = "byte" if form.tokenizer == "bytes" else "token", "ids" if form.tokenizer == "ids" else "prompt"
+        raise ValueError(f"this model fills in hidden {unit}s; give a --{option} with {parsed.mask!r} for each of them")
+    generator = Generator().manual_seed(parsed.seed)
+    filled = fill(network, tokens, form.mask_id, temperature=parsed.temperature or 0, generator=generator)
+    return vocabulary.text(filled.tolist())
+
+
+def _label(network: Network, vocabulary: Vocabulary, form: Form, parsed: argparse.Namespace) -> str:
+    """The likeliest label, then the likeliest ones with their probabilities."""
+    ids = vocabulary.ids(parsed.prompt)
+    if form.eos_id is not None:  # as the training's examples: before, between and behind
+        pair = getattr(parsed, "pair", None)
+        ids = [form.eos_id, *ids, *([] if pair is None else [form.eos_id, *vocabulary.ids(pair)]), form.eos_id]
+    found = probabilities(network, _tensor(_cut(ids, network), network))
+    best = found.topk(min(_SHOWN, len(found)))
+    rows = zip(best.values.tolist(), best.indices.tolist(), strict=True)
+    return "\n".join([form.label(int(best.indices[0])), *(f"{share:8.4f}  {form.label(each)}" for share, each in rows)])
+
+
+def _labels(network: Network, vocabulary: Vocabulary, form: Form, parsed: argparse.Namespace) -> str:
+    """A line with each word and its label; of token ids their labels alone."""
+    if form.tokenizer == "ids":
+        tokens = _tensor(_cut(vocabulary.ids(parsed.prompt), network), network)
+        return " ".join(form.label(each) for each in probabilities(network, tokens).argmax(dim=-1).tolist())
+    words = parsed.prompt.split()
+    ids, firsts = _words(vocabulary, words, [] if form.eos_id is None else [form.eos_id])
+    ids = _cut(ids, network)
+    answers = probabilities(network, _tensor(ids, network)).argmax(dim=-1).tolist()
+    lines = []
+    for word, first in zip(words, firsts, strict=True):
+        if first is None:
+            lines.append(f"{harmless(word)}\t-")
+        elif first < len(ids):
+            lines.append(f"{harmless(word)}\t{form.label(answers[first])}")
+    return "\n".join(lines)
+
+
+def _words(vocabulary: Vocabulary, words: Sequence[str], end: list[int]) -> tuple[list[int], list[int | None]]:
+    """As the training's examples: ids, and where in them the first of each word is that is no space; None: nowhere."""
+    space, ids, firsts = vocabulary.ids(" "), [*end], []
+    for number, word in enumerate(words):
+        piece = vocabulary.ids(f" {word}" if number else word)
+        skipped = len(space) if len(piece) > len(space) and piece[: len(space)] == space else 0
+        firsts.append(len(ids) + skipped if piece else None)
+        ids += piece
+    return [*ids, *end], firsts
+
+
+def _cut(ids: list[int], network: Network) -> list[int]:
+    """The first of them, as many as the network was made for."""
+    longest = network.config.shape.max_len
+    if len(ids) > longest:
+        print(f"note: the text has {len(ids)} tokens; the first {longest} are read", file=sys.stderr)
+    return ids[:longest]
+
+
+def _tensor(ids: list[int], network: Network) -> Tensor:
+    if not ids:
+        raise ValueError("there is nothing to read; give at least one token")
+    if max(ids) >= network.config.vocab_size:
+        raise ValueError(f"token id {max(ids)} is too large; the network has {network.config.vocab_size}")
+    return torch.tensor(ids)

@@ -1,5 +1,7 @@
 """Makes `model.py`: the sources of a network joined into one file that needs only torch and safetensors.
 
+Where a model has a tokenizer.json of the library `tokenizers`, it needs that too, and imports it when it reads it.
+
 The sources are the very files that trained the network, cut with `ast`: their imports of each other go, everything else
 stays as written, comments included. What could change its meaning when joined is refused.
 """
@@ -22,15 +24,20 @@ from nas.blocks.base import Block
 from nas.errors import InvalidInput
 from nas.export import program
 
-ALLOWED_PACKAGES = frozenset({"torch", "safetensors", *sys.stdlib_module_names})
+ALLOWED_PACKAGES = frozenset({"torch", "safetensors", "tokenizers", *sys.stdlib_module_names})
 
 # Our modules that may be joined where one of them, or a block, imports from them; so may any in nas.blocks.
-_OURS = frozenset({"nas.backbone", "nas.export.program", "nas.heads", "nas.network", "nas.options"})
+_OURS = frozenset(
+    {
+        "nas.backbone", "nas.export.arguments", "nas.export.program", "nas.export.vocabulary", "nas.heads",
+        "nas.network", "nas.options",
+    }
+)  # fmt: skip
 
-HEADER = '''"""A model found and trained by Blockwright, in one file: needs Python 3.11, torch and safetensors.
+HEADER = '''"""A model found and trained by Blockwright, in one file: README.md names the packages it needs.
 
 From a shell:   python model.py --help
-From Python:    network = model.load(); logits = network(tokens)   # (B, T) token ids -> (B, T, V)
+From Python:    network = model.load(); logits = network(tokens)   # (B, T) token ids -> (B, T, V), or (B, C) of a text
 """
 
 from __future__ import annotations

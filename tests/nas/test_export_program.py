@@ -15,7 +15,8 @@ from torch.testing import assert_close
 
 from nas.blocks import block_classes
 from nas.export.bundle import BYTE_TOKENIZER, MASKED_BYTE_TOKENIZER
-from nas.export.program import choose, fill, generate, main, printable, read_network
+from nas.export.program import choose, fill, generate, main, read_network
+from nas.export.vocabulary import printable
 from nas.network import Network
 from nas.options import NetworkConfig, Shape, SlotConfig
 
