@@ -417,6 +417,7 @@ class SyntheticTask(BaseModel):
     description: str
     objective: str = Field(description="what `task.objective` must be")
     causal: bool | None = Field(description="what `space.causal` must be; null: either")
+    unrolled: bool = Field(description="whether `space.backbone.pooling` must be unroll")
     options: dict[str, Any] = Field(
         description="JSON schema of `task.dataset_options`, with the ranges that they state"
     )

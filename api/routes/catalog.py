@@ -57,6 +57,7 @@ def whole(settings: Settings) -> schemas.Catalog:
             description=task.description,
             objective=task.objective,
             causal=task.causal,
+            unrolled=task.unrolled,
             options=options_schema(task.options),
             best_accuracy=task.best[0],
             best_why=task.best[1],

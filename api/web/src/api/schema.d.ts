@@ -2468,6 +2468,11 @@ export interface components {
              */
             causal: boolean | null;
             /**
+             * Unrolled
+             * @description whether `space.backbone.pooling` must be unroll
+             */
+            unrolled: boolean;
+            /**
              * Options
              * @description JSON schema of `task.dataset_options`, with the ranges that they state
              */
