@@ -136,6 +136,12 @@ export function TextField({ pointer, label, hint }: { pointer: string; label: st
   );
 }
 
+export interface ChoiceOption {
+  value: string;
+  words: string;
+  group?: string;
+}
+
 /** One of several; null, where it may be, is "auto". */
 export function ChoiceField({
   pointer,
@@ -146,12 +152,12 @@ export function ChoiceField({
   own,
   onChange,
 }: Writing & {
-  /** Left out: those of the schema. */
-  choices?: { value: string; words: string }[];
+  /** Left out: those of the schema. Those with a group stand under its name. */
+  choices?: ChoiceOption[];
   wide?: boolean;
 }) {
   const { id, part, schema, nullable, findings, set } = usePart(pointer, own);
-  const offered = choices ?? [
+  const offered: ChoiceOption[] = choices ?? [
     ...(nullable ? [{ value: "", words: "auto" }] : []),
     ...(schema.enum ?? []).map((each) => ({ value: String(each), words: String(each).replaceAll("_", " ") })),
   ];
@@ -167,14 +173,23 @@ export function ChoiceField({
         onChange={(event) => (onChange ?? set)(nullable && event.target.value === "" ? null : event.target.value)}
       >
         {unknown && <option value={part}>{part || "–"}</option>}
-        {offered.map((each) => (
-          <option key={each.value} value={each.value}>
-            {each.words}
-          </option>
+        <Options of={offered.filter((each) => each.group === undefined)} />
+        {[...new Set(offered.flatMap((each) => each.group ?? []))].map((group) => (
+          <optgroup key={group} label={group}>
+            <Options of={offered.filter((each) => each.group === group)} />
+          </optgroup>
         ))}
       </select>
     </Frame>
   );
+}
+
+function Options({ of: options }: { of: ChoiceOption[] }) {
+  return options.map(({ value, words }) => (
+    <option key={value} value={value}>
+      {words}
+    </option>
+  ));
 }
 
 /** Yes or no. */

@@ -34,7 +34,7 @@ export function NewPage() {
     <div className="stack">
       <h1>New search</h1>
       {problem && <Problem problem={problem} title="The form cannot be filled" />}
-      {catalog.data && (from === null || earlier.data) && (
+      {catalog.data && !datasets.loading && (from === null || earlier.data) && (
         <Writing catalog={catalog.data} from={earlier.data ?? null} datasets={datasets.data?.items ?? []} />
       )}
     </div>
@@ -42,7 +42,7 @@ export function NewPage() {
 }
 
 function Writing({ catalog, from, datasets }: { catalog: Catalog; from: Search | null; datasets: Dataset[] }) {
-  const { draft, tell, start, aside, bringBack, dismiss } = useDraft(catalog, from);
+  const { draft, tell, start, aside, bringBack, dismiss } = useDraft(catalog, datasets, from);
   const submission = useSubmit();
   const editor = useRef<Editor>(null);
   const rules = useMemo(() => rulesOf(catalog), [catalog]);

@@ -3,12 +3,11 @@
 import { useId } from "react";
 
 import type { Dataset } from "../api/types";
-import { Link } from "../router";
 import { Card } from "../ui/Card";
-import { bytes } from "../ui/format";
 import { Candidates } from "./Candidates";
 import { useForm } from "./context";
-import { AnyField, ChoiceField, Findings, NumberField, titled, TextField } from "./Field";
+import { DataCard } from "./DataCard";
+import { AnyField, ChoiceField, Findings, NumberField, titled } from "./Field";
 import { Fold } from "./Fold";
 import type { Json } from "./json";
 import { get } from "./pointer";
@@ -17,23 +16,7 @@ import { resolved, wordsOf } from "./schema";
 export function RequestForm({ datasets }: { datasets: Dataset[] }) {
   return (
     <>
-      <Card title="Name and text">
-        <div className="fields">
-          <TextField pointer="/name" label="Name" hint="how the list shows it" />
-          <ChoiceField
-            pointer="/task/dataset"
-            label="Text"
-            wide
-            choices={datasets.map((each) => ({ value: each.name, words: textWords(each) }))}
-            hint={
-              <>
-                What the models learn. <Link href="/datasets">Upload a text of yours</Link>
-              </>
-            }
-          />
-          <Objective />
-        </div>
-      </Card>
+      <DataCard datasets={datasets} />
       <Card title="Model">
         <div className="fields">
           <NumberField pointer="/space/n_slots" label="Slots" hint="one block each" />
@@ -97,24 +80,6 @@ export function RequestForm({ datasets }: { datasets: Dataset[] }) {
       </Card>
     </>
   );
-}
-
-function textWords({ name, built_in, n_bytes }: Dataset): string {
-  const notes = [built_in ? "built in" : "yours", ...(n_bytes === null ? [] : [bytes(n_bytes)])];
-  return `${name} (${notes.join(", ")})`;
-}
-
-const OBJECTIVES = [
-  { value: "causal_lm", words: "the next token (decoder)" },
-  { value: "masked_lm", words: "masked tokens (encoder)" },
-];
-
-/** What is predicted; whether tokens see later ones goes with it. */
-function Objective() {
-  const { change } = useForm();
-  const choose = (objective: Json) =>
-    change(["/task/objective", objective], ["/space/causal", objective === "causal_lm"]);
-  return <ChoiceField pointer="/task/objective" label="Predicts" hint="" choices={OBJECTIVES} wide onChange={choose} />;
 }
 
 /** Fields of the space that stand elsewhere. */

@@ -7,14 +7,14 @@
 
 import type { Json } from "./json";
 import { get } from "./pointer";
-import { nullable, resolved, type Rules, type Schema } from "./schema";
+import { nullable, resolved, type Rules, type Schema, type TaskOptions } from "./schema";
 
 export interface Finding {
   pointer: string;
   detail: string;
 }
 
-export function check({ schema, blocks }: Rules, request: Json): Finding[] {
+export function check({ schema, blocks, tasks }: Rules, request: Json): Finding[] {
   const found: Finding[] = [];
   walk(schema, schema, request, "", found);
   list(get(request, "/space/candidates")).forEach((candidate, at) => {
@@ -24,7 +24,15 @@ export function check({ schema, blocks }: Rules, request: Json): Finding[] {
     const closed = { ...block.options, additionalProperties: false };
     walk(closed, closed, options, `/space/candidates/${at}/options`, found);
   });
-  if (found.length === 0) across(request, found);
+  const task = tasks.find((each) => each.name === get(request, "/task/dataset"));
+  if (task) {
+    const closed = { ...task.options, additionalProperties: false };
+    walk(closed, closed, get(request, "/task/dataset_options") ?? {}, "/task/dataset_options", found);
+  }
+  if (found.length === 0) {
+    across(request, found);
+    ofData(request, task, found);
+  }
   return found;
 }
 
@@ -37,11 +45,17 @@ export function atPart(request: Json, { pointer, detail }: Finding): Finding {
     const found = atPart(request, { pointer: place, detail: candidate[2] ?? "" }).pointer;
     return { pointer: get(request, found) === undefined ? pointer : found, detail };
   }
-  const said = detail.replace(/^(unknown )?options? (of block '[^']*': )?/, "$1");
+  const said = detail
+    .replace(/^(unknown )?options? (of (?:block|task) '[^']*': )?/, "$1")
+    .replace(/^synthetic task '[^']*': /, "");
   const name = /^(?:unknown )?'?([a-z_]+(?:\.[a-z_]+)*)/.exec(said)?.[1]?.replaceAll(".", "/");
   const number = Number(/ (\d+)/.exec(said)?.[1]); // of the serve modes, the one that is refused
   const serve = list(get(request, "/task/serve")).findIndex((each) => get(each, `/${name}`) === number);
-  const places = [`${pointer}/options/${name}`, `${pointer}/${name}`, `/task/serve/${serve}/${name}`];
+  const places = [
+    ...["options/", "dataset_options/", ""].map((group) => `${pointer}/${group}${name}`),
+    `/task/serve/${serve}/${name}`,
+    `/space/${name}`,
+  ];
   return { pointer: places.find((each) => get(request, each) !== undefined) ?? pointer, detail };
 }
 
@@ -122,14 +136,6 @@ function across(request: Json, found: Finding[]): void {
       say("/space/n_heads", `rotary positions need an even head width; ${width} / ${heads} is ${width / heads}`);
     }
   }
-  const objective = get(request, "/task/objective");
-  const causal = get(request, "/space/causal");
-  if (objective === "causal_lm" && causal === false) {
-    say("/task/objective", "an encoder sees the next token; it learns masked ones");
-  }
-  if (objective === "masked_lm" && causal === true) {
-    say("/task/objective", "masked tokens are for an encoder; causal must be off");
-  }
   const length = number("/task/train_length");
   if (length !== undefined && longest !== undefined && length > longest) {
     say("/task/train_length", `${length} is longer than max_len ${longest}`);
@@ -159,6 +165,49 @@ function across(request: Json, found: Finding[]): void {
   if (samples !== undefined && samples > 1 && list(get(request, "/ranges")).length === 0) {
     say("/trials/n_samples", `is ${samples} but ranges is empty; nothing would vary`);
   }
+}
+
+const OF = { token_classification: "each token has a label", sequence_classification: "a sequence has one label" };
+
+/** What data, objective and model ask of each other. */
+function ofData(request: Json, task: TaskOptions | undefined, found: Finding[]): void {
+  const say = (pointer: string, detail: string) => found.push({ pointer, detail });
+  const objective = get(request, "/task/objective");
+  const causal = get(request, "/space/causal");
+  if (objective === "causal_lm" && causal === false) {
+    say("/task/objective", "an encoder sees the next token; it learns masked ones");
+  }
+  if (objective === "masked_lm" && causal === true) {
+    say("/task/objective", "masked tokens are for an encoder; causal must be off");
+  }
+  if (task && objective !== task.objective) {
+    say("/task/objective", `${task.name} is ${task.objective.replaceAll("_", " ")}; nothing else`);
+  } else if (task && task.causal !== null && causal !== task.causal) {
+    say("/space/causal", `${task.name} is for ${task.causal ? "a decoder; causal must be on" : "an encoder; causal must be off"}`);
+  }
+  const pooling = get(request, "/space/backbone/pooling");
+  if (objective === "token_classification" || objective === "sequence_classification") {
+    const allowed = task?.unrolled ? ["unroll"] : objective === "token_classification" ? ["none"] : ["mean", "first"];
+    if (!allowed.includes(String(pooling))) {
+      const what = task?.unrolled ? `all answers of ${task.name} are read off its last token` : OF[objective];
+      say("/space/backbone/pooling", `${what}; pooling must be ${allowed.join(" or ")}`);
+    }
+    const memory = get(request, "/space/memory_length");
+    if (memory !== 0) say("/space/memory_length", "labelled examples stand alone; it must be 0");
+  } else if (get(request, "/space/backbone/n_classes") !== 0) {
+    say("/space/backbone/n_classes", "tokens are predicted, not labels; it must be 0");
+  }
+  const at = (part: string) => `/task/tokenizer/${part}`;
+  const said = (part: string) => get(request, at(part)) ?? null;
+  const type = said("type");
+  if (type === "file" && said("name") === null) say(at("name"), "which uploaded tokenizer?");
+  if (type !== "file" && said("name") !== null) say(at("name"), "only a tokenizer.json has a name");
+  if (type !== "file" && said("fingerprint") !== null) say(at("fingerprint"), "only a tokenizer.json has one");
+  if (type !== "words" && type !== "bpe" && said("vocab_size") !== null) {
+    say(at("vocab_size"), "only words and bpe are cut to it");
+  }
+  if (type !== "words" && (said("min_count") ?? 1) !== 1) say(at("min_count"), "only words are counted; it must be 1");
+  if (task && type !== "bytes") say(at("type"), `${task.name} draws token ids itself; it must be left at bytes`);
 }
 
 function list(value: Json | undefined): Json[] {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 
+import type { Catalog } from "../api/types";
 import catalog from "./catalog.json";
 import { changed, kept, nameIn, type Draft } from "./draft";
 import { numberOf } from "./Field";
@@ -12,6 +13,7 @@ import { Problem } from "../api/client";
 
 const rules = rulesOf(catalog as never);
 const presets = catalog.presets as unknown as Record<string, Record<string, never>>;
+const known = catalog as unknown as Pick<Catalog, "presets" | "tasks">;
 const loaded = (): Draft =>
   changed(rules, null, {
     type: "loaded",
@@ -62,15 +64,15 @@ describe("a draft", () => {
 describe("the address", () => {
   it("says what a request begins as", () => {
     expect(sourceOf(new URLSearchParams("dataset=a b&preset=par&x=1"))).toBe("preset=par&dataset=a%20b");
-    expect(get(begin({ presets }, null, "preset=par"), "/space/n_slots")).toBe(32);
-    expect(get(begin({ presets }, null, "preset=none"), "/name")).toBe("quickstart");
-    const request = begin({ presets }, null, "dataset=mine");
+    expect(get(begin(known, [], null, "preset=par"), "/space/n_slots")).toBe(32);
+    expect(get(begin(known, [], null, "preset=none"), "/name")).toBe("quickstart");
+    const request = begin(known, [], null, "dataset=mine");
     expect([get(request, "/task/dataset"), get(request, "/name")]).toEqual(["mine", "mine"]);
   });
 
   it("of an earlier search leaves out what that run filled in", () => {
     const ran = { ...presets["par"], latency_table: "abc" };
-    const request = begin({ presets }, { request: ran }, "from=some-id");
+    const request = begin(known, [], { request: ran }, "from=some-id");
     expect(get(request, "/name")).toBe("par");
     expect([get(request, "/latency_table"), get(request, "/task/dataset_fingerprint")]).toEqual([null, null]);
   });

@@ -34,13 +34,13 @@ export function plan(request: Json): string[] {
   return [
     `${count(supernets, "supernet")}${sampled} of ${count(slots, "slot")} × ${count(candidates.length, "candidate")}` +
       ` (${architectures(candidates.length, slots)}), ${count(steps, "weight update")}${supernets > 1 ? " each" : ""},` +
-      ` on ${typeof dataset === "string" && dataset ? dataset : "a text"} in windows of ${grouped(length)} tokens.`,
+      ` on ${typeof dataset === "string" && dataset ? dataset : "a dataset"} in windows of ${grouped(length)} tokens.`,
     `From ${seeds > 1 ? "each seed" : "it"} the most probable architecture${budget(request)} is derived.`,
     `Each different one${parent ? " and the interleaved parent are" : " is"} retrained for ${count(retrainSteps, "update")}` +
       ` with ${count(retrainSeeds, "seed")}: at most ${count(retrainings, "retraining")}.`,
     parent
-      ? "The best is compared with the parent on text that nothing has seen, and exported as a model that runs by itself."
-      : "The best is measured on text that nothing has seen, and exported as a model that runs by itself.",
+      ? "The best is compared with the parent on data that nothing has seen, and exported as a model that runs by itself."
+      : "The best is measured on data that nothing has seen, and exported as a model that runs by itself.",
     `At most ${count(plannedUpdates(request), "weight update")} in all; each trial takes ${resources(request)}.`,
   ];
 }

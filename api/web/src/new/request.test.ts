@@ -130,7 +130,7 @@ describe("plan", () => {
       "2 supernets of 6 slots × 5 candidates (15,625 architectures), 1,200 weight updates each, on python-stdlib in windows of 128 tokens.",
       "From each seed the most probable architecture that is no slower than the interleaved parent is derived.",
       "Each different one and the interleaved parent are retrained for 800 updates with 2 seeds: at most 6 retrainings.",
-      "The best is compared with the parent on text that nothing has seen, and exported as a model that runs by itself.",
+      "The best is compared with the parent on data that nothing has seen, and exported as a model that runs by itself.",
       "At most 7,200 weight updates in all; each trial takes 1 CPU.",
     ]);
     expect(plannedUpdates(quickstart)).toBe(2 * 1200 + 3 * 2 * 800); // as the service's progress counts

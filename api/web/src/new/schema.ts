@@ -38,6 +38,13 @@ export interface BlockOptions {
   options: Schema;
 }
 
+/** What a synthetic task brings to `task`. */
+export interface TaskOptions extends BlockOptions {
+  objective: string;
+  causal: boolean | null;
+  unrolled: boolean;
+}
+
 /** The schema with its reference followed and, of "this or null", the this. */
 export function resolved(root: Schema, schema: Schema): Schema {
   let found = schema;
@@ -77,23 +84,27 @@ export function wordsOf(schema: Schema, name: string): string | undefined {
 export interface Rules {
   schema: Schema;
   blocks: BlockOptions[];
+  /** Synthetic tasks, which have options as blocks have. */
+  tasks: TaskOptions[];
   presets: { [name: string]: Json };
 }
 
-export function rulesOf(catalog: Pick<Catalog, "blocks" | "presets" | "request_schema">): Rules {
-  const { blocks, presets, request_schema } = catalog;
+export function rulesOf(catalog: Pick<Catalog, "blocks" | "tasks" | "presets" | "request_schema">): Rules {
+  const { blocks, tasks, presets, request_schema } = catalog;
   return {
     schema: request_schema as Schema,
     blocks: blocks as unknown as BlockOptions[],
+    tasks: tasks as unknown as TaskOptions[],
     presets: presets as unknown as Rules["presets"],
   };
 }
 
 /** A request with every default written out, fields in the schema's order; what the schema does not know stays, last. */
-export function withDefaults({ schema, blocks, presets }: Rules, value: Json | undefined): Json {
+export function withDefaults(rules: Rules, value: Json | undefined): Json {
+  const { schema, presets } = rules;
   const preset = get(value, "/preset");
   const below = typeof preset === "string" && Object.hasOwn(presets, preset) ? presets[preset] : undefined;
-  return fill(schema, schema, below === undefined ? value : merged(below, value), blocks);
+  return fill(rules, schema, below === undefined ? value : merged(below, value));
 }
 
 /** A bound in ms takes the place of a preset's bound by ratio; beside it, it would be refused. */
@@ -114,22 +125,32 @@ function isObject(value: Json): value is { [name: string]: Json } {
   return value !== null && typeof value === "object" && !Array.isArray(value);
 }
 
-function fill(root: Schema, schema: Schema, value: Json | undefined, blocks: BlockOptions[]): Json {
-  if (value === undefined)
-    return fill(root, schema, schema.default ?? (resolved(root, schema).properties ? {} : null), blocks);
+function fill(rules: Rules, schema: Schema, value: Json | undefined): Json {
+  const root = rules.schema;
+  if (value === undefined) return fill(rules, schema, schema.default ?? (resolved(root, schema).properties ? {} : null));
   const here = resolved(root, schema);
   if (Array.isArray(value)) {
-    return here.items ? value.map((each) => fill(root, here.items!, each, blocks)) : value;
+    return here.items ? value.map((each) => fill(rules, here.items!, each)) : value;
   }
-  if (here.properties && "block" in here.properties) return candidate(value, blocks);
-  if (value === null || typeof value !== "object" || !here.properties) return value;
+  const { properties } = here;
+  if (properties && "block" in properties) return candidate(value, rules.blocks);
+  if (properties && "type" in properties && typeof value === "string") return fill(rules, schema, { type: value });
+  if (value === null || typeof value !== "object" || !properties) return value;
   const filled: { [name: string]: Json } = {};
-  for (const [name, property] of Object.entries(here.properties)) {
+  for (const [name, property] of Object.entries(properties)) {
     const required = here.required?.includes(name) && !Object.hasOwn(value, name);
-    if (!required) filled[name] = fill(root, property, Object.hasOwn(value, name) ? value[name] : undefined, blocks);
+    if (!required) filled[name] = fill(rules, property, Object.hasOwn(value, name) ? value[name] : undefined);
   }
   for (const [name, each] of Object.entries(value)) if (!(name in filled)) filled[name] = each;
-  return filled;
+  return "dataset_options" in filled ? withTaskOptions(filled, rules.tasks) : filled;
+}
+
+/** Of a synthetic task, options left out take their defaults. */
+function withTaskOptions(task: { [name: string]: Json }, tasks: TaskOptions[]): Json {
+  const spec = tasks.find((each) => each.name === task["dataset"]);
+  const options = task["dataset_options"] ?? {};
+  if (!spec || !isObject(options)) return task;
+  return { ...task, dataset_options: { ...defaultOptions(spec), ...options } };
 }
 
 /** A bare name means label = block with the block's default options; options left out take theirs. */

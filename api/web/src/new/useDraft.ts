@@ -2,9 +2,10 @@
 
 import { useEffect, useMemo, useReducer, useRef, useState } from "react";
 
-import type { Catalog, Search } from "../api/types";
+import type { Catalog, Dataset, Search } from "../api/types";
 import { navigate, useLocation } from "../router";
 import { changed, type Change, type Draft, kept, newKey, store, stored, type Stored } from "./draft";
+import { withDataset, withTokenizer, type Part } from "./data";
 import type { Json } from "./json";
 import { set } from "./pointer";
 import { rulesOf } from "./schema";
@@ -13,21 +14,38 @@ export const FIRST_PRESET = "quickstart";
 
 /** The part of the address that says what the request begins as. */
 export function sourceOf(query: URLSearchParams): string {
-  const named = ["from", "preset", "dataset"].filter((name) => query.get(name));
+  const named = ["from", "preset", "dataset", "tokenizer"].filter((name) => query.get(name));
   return named.map((name) => `${name}=${encodeURIComponent(query.get(name) ?? "")}`).join("&");
 }
 
-export function begin(catalog: Pick<Catalog, "presets">, from: Pick<Search, "request"> | null, source: string): Json {
+export function begin(
+  catalog: Pick<Catalog, "presets" | "tasks">,
+  datasets: readonly Dataset[],
+  from: Pick<Search, "request"> | null,
+  source: string,
+): Json {
   const query = new URLSearchParams(source);
   const preset = query.get("preset") ?? FIRST_PRESET;
   let request = (from?.request ?? catalog.presets[preset] ?? Object.values(catalog.presets)[0] ?? {}) as Json;
-  if (from) {
-    // What the earlier run filled in: found again for the changed request, or measured anew where it does not fit.
-    request = set(set(request, "/latency_table", null), "/task/dataset_fingerprint", null);
-  }
+  const put = (parts: Part[]) => {
+    request = parts.reduce((now, [pointer, part]) => set(now, pointer, part), request);
+  };
+  // What the earlier run filled in: found again for the changed request, or measured anew where it does not fit.
+  if (from) put(FILLED_IN);
   const dataset = query.get("dataset");
-  return dataset ? set(set(request, "/task/dataset", dataset), "/name", dataset) : request;
+  if (dataset) put([...withDataset(catalog, datasets, request, dataset), ["/name", dataset]]);
+  const tokenizer = query.get("tokenizer");
+  if (tokenizer) put(withTokenizer("file", [tokenizer]));
+  return request;
 }
+
+const FILLED_IN: Part[] = [
+  ["/latency_table", null],
+  ["/task/dataset_fingerprint", null],
+  ["/task/sizes", null],
+  ["/task/tokenizer/fingerprint", null],
+  ["/space/backbone/n_classes", 0],
+];
 
 export interface Drafting {
   draft: Draft;
@@ -40,7 +58,7 @@ export interface Drafting {
   dismiss: () => void;
 }
 
-export function useDraft(catalog: Catalog, from: Search | null): Drafting {
+export function useDraft(catalog: Catalog, datasets: readonly Dataset[], from: Search | null): Drafting {
   const source = sourceOf(useLocation().query);
   const rules = useMemo(() => rulesOf(catalog), [catalog]);
   const [draft, tell] = useReducer(
@@ -51,7 +69,7 @@ export function useDraft(catalog: Catalog, from: Search | null): Drafting {
       if (before && (source === "" || before.source === source)) {
         return changed(rules, null, { type: "restored", draft: before });
       }
-      return changed(rules, null, { type: "loaded", source, request: begin(catalog, from, source) });
+      return changed(rules, null, { type: "loaded", source, request: begin(catalog, datasets, from, source) });
     },
   );
   const [aside, setAside] = useState<Stored | null>(null);
@@ -60,7 +78,8 @@ export function useDraft(catalog: Catalog, from: Search | null): Drafting {
   const load = (wanted: string) => {
     shown.current = wanted;
     if (draft.text !== draft.loaded) setAside(kept(draft));
-    tell({ type: "loaded", source: wanted, request: begin(catalog, wanted.startsWith("from=") ? from : null, wanted) });
+    const request = begin(catalog, datasets, wanted.startsWith("from=") ? from : null, wanted);
+    tell({ type: "loaded", source: wanted, request });
   };
   useEffect(() => {
     if (shown.current === source) return;
