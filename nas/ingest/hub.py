@@ -97,9 +97,8 @@ def _stream(name: str, splits: Mapping[str, Any], options: Options, *, named: bo
         for role in ("text", "pair", "label", "words", "labels")
         if (column := getattr(fields, role)) is not None
     }
-    read = Options("jsonl", "none", part=options.part, corpus=options.corpus)
-    for role in ("pair", "label", "words", "labels"):
-        read = replace(read, **{role: role}) if role in columns else read
+    told = {"format": "jsonl", "compression": "none", "part": options.part, "corpus": options.corpus}
+    read = Options.from_json({**told, **{role: role for role in columns if role != "text"}})
     return _lines(splits, columns, named=named), read
 
 
