@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -16,15 +18,22 @@ import torch
 from nas import catalog, own_block
 from nas.architecture import Architecture
 from nas.blocks.base import Block
-from nas.config import SearchRequest, read_request
+from nas.config import SearchRequest, Task, read_request
 from nas.cost import LatencyTable
-from nas.data.corpora import fingerprint, read_corpus
-from nas.data.parts import Parts, split
+from nas.data.corpora import built_in, text_file
+from nas.data.encode import encode
+from nas.data.parts import Parts
+from nas.data.pin import check_fingerprint, pin_synthetic
+from nas.data.synthetic.generated import synthetic_parts
 from nas.derive import check_budget, derive_by_table
-from nas.errors import DataError, InvalidInput, SearchFailed
+from nas.errors import InvalidInput, SearchFailed
+from nas.ingest.card import Dataset
+from nas.ingest.options import Options
+from nas.ingest.read import ingest
 from nas.measure import measure_table
 from nas.pressure import target_ms
 from nas.steps import StepRecord
+from nas.text import check_text
 
 OWN_TEXT = "own-text"  # name of a text that was given with a request for a built-in one
 
@@ -104,7 +113,7 @@ def search(
     request: SearchRequest | Mapping[str, Any],
     *,
     blocks: Mapping[str, type[Block]] | None = None,
-    text: str | bytes | None = None,
+    text: str | bytes | Path | None = None,
     table: LatencyTable | None = None,
     on_record: Callable[[int, StepRecord], None] | None = None,
     device: str = "cpu",
@@ -115,7 +124,8 @@ def search(
         request: a request or its JSON.
         blocks: own block classes by name, known in this process from then on; a later call may replace them. A block
             that no candidate of the request names becomes one more candidate, with its default options.
-        text: UTF-8 to learn on; None reads the request's built-in dataset.
+        text: UTF-8 to learn on, or a file of any format that uploads may have, by its name (reviews.jsonl.gz); None
+            reads the request's built-in corpus, or draws its synthetic task.
         table: latency table to use; None measures one, with as many threads as the request's cpus.
         on_record: called with (seed, record) at every report.
         device: where the supernet lives.
@@ -172,20 +182,38 @@ def _completed(request: SearchRequest | Mapping[str, Any], own: Mapping[str, typ
     return read_request(whole)
 
 
-def _read(request: SearchRequest, text: str | bytes | None) -> tuple[SearchRequest, Parts]:
-    """The text's parts, and the request that says which text that is."""
+def _read(request: SearchRequest, text: str | bytes | Path | None) -> tuple[SearchRequest, Parts]:
+    """The data's parts, and the request that says which data they are."""
     task = request.task
-    given = text.encode() if isinstance(text, str) else text
-    corpus = read_corpus(task.dataset) if given is None else given
-    found = fingerprint(corpus)
-    if task.dataset_fingerprint not in (None, found):
-        raise DataError(
-            f"the text has fingerprint {found[:12]}; the request names {str(task.dataset_fingerprint)[:12]}"
+    if task.synthetic is not None:
+        if text is not None:
+            raise InvalidInput(f"dataset {task.dataset!r} is a synthetic task, which draws its own data; give no text")
+        request = pin_synthetic(request)
+        return request, synthetic_parts(request.task)
+    if text is not None and task.dataset in catalog.DATASETS:
+        request = request.model_copy(update={"task": task.model_copy(update={"dataset": OWN_TEXT})})
+    if task.tokenizer.type == "file":
+        raise InvalidInput(
+            f"tokenizer {task.tokenizer.name!r} is an uploaded file, which a search in Python cannot read; use another"
         )
-    name = OWN_TEXT if given is not None and task.dataset in catalog.DATASETS else task.dataset
-    task = task.model_copy(update={"dataset": name, "dataset_fingerprint": found})
-    parts = split(corpus, task.train_length, request.method.batch_size)
-    return request.model_copy(update={"task": task}), parts
+    with TemporaryDirectory(prefix="blockwright-") as temporary:  # memory maps outlive the files they are of
+        dataset = _dataset(task, text, Path(temporary))
+        check_fingerprint(task, dataset.card.fingerprint)
+        encoded = encode(dataset.path, dataset.card, task.tokenizer, Path(temporary))
+        request = request.with_data(encoded.fingerprint, encoded.sizes)
+        encoded.check(request.task, request.method.batch_size)
+        return request, encoded.parts(request.task)
+
+
+def _dataset(task: Task, text: str | bytes | Path | None, folder: Path) -> Dataset:
+    if isinstance(text, Path):
+        card = ingest(text, folder, Options.guess(text.name), max_bytes=2**62)
+        return Dataset(folder / card.file_name, card)
+    if text is None:
+        return built_in(task.dataset, folder)
+    whole = text.encode() if isinstance(text, str) else text
+    check_text(whole)
+    return text_file(whole, folder)
 
 
 def _usable(request: SearchRequest, table: LatencyTable | None) -> LatencyTable | None:

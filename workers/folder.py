@@ -10,10 +10,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from nas.catalog import DATASETS
 from nas.config import SearchRequest
 from nas.cost import LatencyTable
-from nas.data.corpora import read_corpus
+from nas.data.corpora import built_in
 from nas.errors import InvalidInput, SearchFailed
+from nas.ingest.card import Dataset
 from nas.steps import StepRecord
 from workers.store import Planned, Report, Saved, Stage, TrialKey
 from workers.trainable import file_sha256
@@ -26,7 +28,7 @@ class FolderStore:
 
     Args:
         folder: the search's own; a second store on it takes up what the first one left.
-        files: registered texts by name.
+        files: registered datasets and tokenizers by name.
         on_event: told of everything that happens, in the event types of the database.
         given_table: what `table_by_id` may name.
     """
@@ -34,7 +36,7 @@ class FolderStore:
     def __init__(
         self,
         folder: Path,
-        files: Mapping[str, Path],
+        files: Mapping[str, Dataset],
         on_event: Callable[[str, dict[str, Any]], None],
         given_table: LatencyTable | None = None,
     ) -> None:
@@ -66,8 +68,16 @@ class FolderStore:
     def warn(self, text: str) -> None:
         self._on_event("warning", {"message": text})
 
-    def text(self, name: str, fingerprint: str | None) -> bytes:
-        return read_corpus(name, self._files)
+    @property
+    def cache(self) -> Path:
+        return self._folder / "encoded"
+
+    def dataset(self, name: str, fingerprint: str | None) -> Dataset:
+        if name in self._files:
+            if name in DATASETS:
+                raise InvalidInput(f"dataset {name!r} is built in; register the file under another name")
+            return self._files[name]
+        return built_in(name, self.cache, known=self._files)
 
     def table(self, key: str) -> LatencyTable | None:
         path = self._folder / "table.json"

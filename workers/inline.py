@@ -16,6 +16,7 @@ import torch
 from nas.config import Resources, SearchRequest
 from nas.cost import LatencyTable
 from nas.errors import BlockwrightError, InvalidInput, SearchFailed
+from nas.ingest.card import Dataset
 from workers import memory
 from workers.disk import explain
 from workers.folder import FolderStore, write_json
@@ -29,7 +30,7 @@ from workers.trials import P, R
 def run_local(
     request: SearchRequest,
     folder: Path,
-    files: Mapping[str, Path],
+    files: Mapping[str, Dataset],
     on_event: Callable[[str, dict[str, Any]], None],
     table: LatencyTable | None = None,
 ) -> dict[str, Any]:
@@ -38,7 +39,7 @@ def run_local(
     Args:
         request: what to search.
         folder: result folder: result.json, export.zip, and what a restart needs.
-        files: registered texts by name.
+        files: registered datasets and tokenizers by name.
         on_event: called with (type, data) as things happen; types as in the database, `reports` with the record.
         table: latency table to use instead of measuring one.
 

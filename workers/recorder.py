@@ -24,9 +24,9 @@ from db.lease import Lease
 from nas.catalog import DATASETS
 from nas.config import SearchRequest
 from nas.cost import LatencyTable
-from nas.data.corpora import fingerprint as fingerprint_of
-from nas.data.corpora import read_corpus
+from nas.data.corpora import built_in
 from nas.errors import InvalidInput, SearchFailed
+from nas.ingest.card import Card, Dataset
 from nas.steps import StepRecord
 from workers.folder import first_whole, remove_files, remove_others
 from workers.store import Planned, Report, Saved, Stage, StopRequested, TrialKey
@@ -99,19 +99,24 @@ class Recorder:
         with transaction(self._engine) as connection:
             events.append(connection, self._lease, [("warning", {"message": text})])
 
-    def text(self, name: str, fingerprint: str | None) -> bytes:
+    @property
+    def cache(self) -> Path:
+        return self._data_dir / "encoded"
+
+    def dataset(self, name: str, fingerprint: str | None) -> Dataset:
         if name in DATASETS:
-            text = read_corpus(name)
+            found = built_in(name, self.cache)
             with transaction(self._engine) as connection:
-                datasets.register(connection, name=name, fingerprint=fingerprint_of(text), n_bytes=len(text))
-            return text
+                datasets.register(connection, name=name, fingerprint=found.card.fingerprint, n_bytes=found.card.n_bytes)
+            return found
         try:
             with reading(self._engine) as connection:
                 row = datasets.get(connection, name, fingerprint)
         except NotFound as error:
             raise InvalidInput(str(error)) from None
         assert row.path is not None
-        return read_corpus(name, {name: self._data_dir / row.path})
+        card = Card.of_text(row.fingerprint, row.n_bytes) if row.card is None else Card.from_json(row.card)
+        return Dataset(self._data_dir / row.path, card)
 
     def table(self, key: str) -> LatencyTable | None:
         with reading(self._engine) as connection:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from nas import metrics
 from nas.config import SearchRequest
 from workers import stages
 from workers.folder import write_json
@@ -53,6 +54,10 @@ def run_search(request: SearchRequest, store: Store, trials: TrialRunner) -> dic
         "parent": parent.derived.entry if parent else None,
         "rule": rule,
         **_compared(comparison, inputs.request.task.quality_unit),
+        "metrics": metrics.report(
+            inputs.request.task, inputs.data.corpus, winner.outcomes, parent.outcomes if parent else ()
+        ),
+        "positions": {"derived": winner.positions, "parent": parent.positions if parent else None},
         "export": exported,
         "seconds": seconds,
     }
@@ -73,6 +78,8 @@ def _describe(inputs: Inputs, searched: Searched, derived: list[Derived], store:
             "dataset_fingerprint": request.task.dataset_fingerprint,
             "latency_table": inputs.table.id,
             "device": inputs.table.device,
+            "objective": request.task.objective,
+            "tokenizer": request.task.tokenizer.model_dump(),
             "train_length": request.task.train_length,
             "serve": [serve.model_dump() for serve in request.task.serve],
             "candidates": [candidate.model_dump() for candidate in request.space.candidates],

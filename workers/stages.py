@@ -9,35 +9,34 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from nas import rules
+from nas import metrics, rules
 from nas.architecture import Architecture, interleaved
 from nas.compare import QualityDifference, compare_quality
-from nas.config import SearchRequest, ServeMode
+from nas.config import SearchRequest, ServeMode, Task
 from nas.cost import LatencyTable, entry_key
-from nas.data.corpora import fingerprint
-from nas.data.parts import split
 from nas.derive import check_budget, derive_by_table
-from nas.errors import DataError, InvalidInput, SearchFailed
+from nas.errors import InvalidInput, SearchFailed
 from nas.export.bundle import write_bundle
 from nas.export.check import check_export
 from nas.measure import PairedLatency, compare_latency, device_description, measure_table
+from nas.metrics import Outcome
 from nas.pressure import target_ms
 from nas.retrain import RetrainResult, build, load_network, read_result
 from nas.steps import StepRecord
 from workers import memory
 from workers.budget import derive_within
+from workers.data import Prepared, prepare
 from workers.folder import write_json
 from workers.samples import Told, next_wave
 from workers.store import Planned, Saved, Store, TrialKey
-from workers.trainable import TrialSpec, file_sha256
+from workers.trainable import TrialSpec
 from workers.trials import TrialRunner
 
 _LATENCY_ROUNDS = 200  # of the comparison that is reported
@@ -46,11 +45,17 @@ _CORRECTION_ROUNDS = 64  # of each look at a derived architecture, before it is 
 
 @dataclass(frozen=True)
 class Inputs:
-    """What the trials get: the request with fingerprint and table filled in, the table, and the text's file."""
+    """What the trials get: the request with the data's sizes and the table filled in, the table, and the data.
+
+    Args:
+        request: complete.
+        table: latency of each candidate.
+        data: the encoded data.
+    """
 
     request: SearchRequest
     table: LatencyTable
-    dataset: Path
+    data: Prepared
 
 
 @dataclass(frozen=True)
@@ -98,9 +103,24 @@ class Retrained:
         return float(np.mean([result.val_loss for result in self.results.values()]))
 
     @property
-    def test_nats(self) -> list[list[float]]:
-        """(S, N) nats per token, seeds in order."""
-        return [result.test_nats for _, result in sorted(self.results.items())]
+    def in_order(self) -> list[RetrainResult]:
+        """Of each seed, seeds in order."""
+        return [result for _, result in sorted(self.results.items())]
+
+    def test_nats(self, task: Task) -> NDArray[np.float64]:
+        """(S, N) nats per unit of the task's quality, seeds in order."""
+        return np.array([result.test_nats for result in self.in_order]) / task.units_per_token
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """What metrics are of, seeds in order."""
+        return [Outcome(float(np.mean(each.test_nats)), each.confusion) for each in self.in_order]
+
+    @property
+    def positions(self) -> list[float | None]:
+        """(T,) mean test nats per token of each position over the seeds; None where none is scored."""
+        rows = zip(*(each.test_positions for each in self.in_order), strict=True)
+        return [None if None in row else float(np.mean(row)) for row in rows]
 
     @property
     def best(self) -> Saved:
@@ -112,26 +132,17 @@ class Retrained:
 
 
 def measure(request: SearchRequest, store: Store, trials: TrialRunner) -> Inputs:
-    """Read the text, take or measure the latency table, and pin both to the search; refuse what cannot end well.
+    """Encode the data, take or measure the latency table, and pin both to the search; refuse what cannot end well.
 
     Raises:
-        DataError: the text is too short, or not the one that the request names.
+        DataError: the data are too short, or not those that the request names.
         Infeasible: no architecture meets the budget.
         InvalidInput: unknown dataset, a table that is unknown or of another serve mode, or more resources than there
             are.
     """
     trials.check(request.resources)
-    wanted = request.task.dataset_fingerprint
-    dataset = store.folder / "dataset.txt"
-    # A search that has read its text keeps it: by now the name may mean another one, or none.
-    text = _copied(dataset, wanted) or store.text(request.task.dataset, wanted)
-    found = fingerprint(text)
-    if wanted is not None and found != wanted:
-        raise DataError(
-            f"dataset {request.task.dataset!r} has fingerprint {found[:12]}; the request names {wanted[:12]}"
-        )
-    split(text, request.task.train_length, request.method.batch_size)
-    _write_once(dataset, text)
+    prepared = prepare(request, store)
+    request = prepared.request
     device = trials.call(request.resources, device_description, request.resources.cpus)
     key = table_key(request, device)
     if request.latency_table is not None:
@@ -144,18 +155,9 @@ def measure(request: SearchRequest, store: Store, trials: TrialRunner) -> Inputs
     else:
         table = store.table(key) or trials.call(request.resources, _measured, request)
     check_budget(request, table, target_ms(request, table))
-    task = request.task.model_copy(update={"dataset_fingerprint": found})
-    request = request.model_copy(update={"task": task, "latency_table": table.id})
+    request = request.model_copy(update={"latency_table": table.id})
     store.inputs(request, table, key)
-    return Inputs(request, table, dataset)
-
-
-def _copied(path: Path, wanted: str | None) -> bytes | None:
-    """The text that an earlier attempt has kept, if it is the one wanted."""
-    if wanted is None or not path.exists():
-        return None
-    text = path.read_bytes()
-    return text if fingerprint(text) == wanted else None
+    return Inputs(request, table, prepared)
 
 
 def _words(serve: ServeMode) -> str:
@@ -259,8 +261,7 @@ def _run(
                 request=inputs.request.resolve(each.values, each.key.seed).model_dump(mode="json"),
                 table=inputs.table.model_dump(mode="json") if architecture is None else None,
                 architecture=architecture.to_json() if architecture is not None else None,
-                dataset=str(inputs.dataset),
-                dataset_sha256=str(inputs.request.task.dataset_fingerprint),
+                data=None if inputs.data.folder is None else str(inputs.data.folder),
                 folder=str(folder),
                 resume=str(newest.path) if newest is not None else None,
             )
@@ -429,7 +430,7 @@ def compare(
     if parent is None:
         return None
     request = inputs.request
-    nats = [np.asarray(each.test_nats) / request.task.units_per_token for each in (derived, parent)]
+    nats = [each.test_nats(request.task) for each in (derived, parent)]
     quality = compare_quality(*nats, neighbours=not request.task.classifies)
     labels = [[*each.derived.architecture.labels] for each in (derived, parent)]
     path = store.folder / "latency.json"
@@ -475,7 +476,7 @@ def export(inputs: Inputs, winner: Retrained, comparison: Comparison | None, sto
         config=config,
         architecture=architecture.to_json(request.space.shape()),
         request=request.model_dump(mode="json"),
-        figures=_figures(winner, comparison, request.task.quality_unit),
+        figures=_figures(winner, comparison, inputs),
     )
     checked = check_export(bundle.zip, network)
     store.artifact("export", bundle.zip, bundle.sha256, "application/zip")
@@ -487,8 +488,16 @@ def export(inputs: Inputs, winner: Retrained, comparison: Comparison | None, sto
     }
 
 
-def _figures(winner: Retrained, comparison: Comparison | None, unit: str) -> dict[str, Any]:
-    figures: dict[str, Any] = {f"test {unit}, mean of the seeds": float(np.mean(winner.test_nats)) / float(np.log(2))}
+def _figures(winner: Retrained, comparison: Comparison | None, inputs: Inputs) -> dict[str, Any]:
+    task = inputs.request.task
+    unit = task.quality_unit
+    bits = float(np.mean(winner.test_nats(task))) / float(np.log(2))
+    figures: dict[str, Any] = {f"test {unit}, mean of the seeds": bits}
+    for each in metrics.report(task, inputs.data.corpus, winner.outcomes):
+        if each["name"] != unit:
+            figures[f"test {each['name']}, mean of the seeds"] = each["derived"]
+        if each.get("majority") is not None:
+            figures[f"{each['name']} of always answering the most frequent class"] = each["majority"]
     if comparison is not None:
         quality, latency = comparison.quality, comparison.latency
         seeds = "1 seed" if quality.n_seeds == 1 else f"{quality.n_seeds} seeds"
@@ -505,11 +514,3 @@ def _measured(request: SearchRequest) -> LatencyTable:
     memory.check_room(request.space, "cuda" if request.resources.gpus > 0 else "cpu")
     threads = max(1, int(request.resources.cpus))
     return measure_table(request.space, request.task.serve[0], vocab_size=request.task.vocab_size, threads=threads)
-
-
-def _write_once(path: Path, content: bytes) -> None:
-    if path.exists() and file_sha256(path) == hashlib.sha256(content).hexdigest():
-        return
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    part.write_bytes(content)
-    part.replace(path)

@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol
 
 from nas.config import SearchRequest
 from nas.cost import LatencyTable
+from nas.ingest.card import Dataset
 from nas.steps import StepRecord
 
 Stage = Literal["measuring", "searching", "deriving", "retraining", "exporting"]
@@ -107,12 +108,16 @@ class Store(Protocol):
     def warn(self, text: str) -> None:
         """Something a person should know."""
 
-    def text(self, name: str, fingerprint: str | None) -> bytes:
-        """The whole text of a dataset.
+    @property
+    def cache(self) -> Path:
+        """Folder of encoded data, shared by who may share it."""
+
+    def dataset(self, name: str, fingerprint: str | None) -> Dataset:
+        """A dataset, or an uploaded tokenizer, by name.
 
         Raises:
-            InvalidInput: no such dataset.
-            DataError: it cannot be read, or it is no text.
+            InvalidInput: no such one.
+            DataError: it cannot be read.
         """
 
     def table(self, key: str) -> LatencyTable | None:
@@ -122,7 +127,7 @@ class Store(Protocol):
         """Raises: InvalidInput: no such table."""
 
     def inputs(self, request: SearchRequest, table: LatencyTable, key: str) -> None:
-        """Keep the request, which now names the text's fingerprint and the table, and the table under its key."""
+        """Keep the request, which now names the data's fingerprint and the table, and the table under its key."""
 
     def plan(self, trials: Sequence[Planned]) -> None:
         """These trials will run; those known from before are left as they are."""

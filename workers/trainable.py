@@ -1,7 +1,7 @@
 """One trial: the same code under Ray and without it, so the same bits.
 
-A trial knows no database. It reads its spec and the text, resumes where it is told to, and reports records; where a
-record asks for it, it saves its state to its attempt's own folder and hashes the file itself.
+A trial knows no database. It reads its spec and the encoded data, resumes where it is told to, and reports records;
+where a record asks for it, it saves its state to its attempt's own folder and hashes the file itself.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ import torch
 from nas.architecture import Architecture
 from nas.config import SearchRequest, read_request
 from nas.cost import LatencyTable
-from nas.data.parts import split
-from nas.errors import DataError
 from nas.measure import device_description
 from nas.retrain import Retraining
 from nas.search import Search
 from workers import memory
+from workers.data import open_parts
 from workers.store import Report, Saved, TrialKey
 
 
@@ -36,8 +35,7 @@ class TrialSpec:
         request: resolved: one seed, no ranges.
         table: the latency table; None for a retraining.
         architecture: what a retraining trains; None for a search.
-        dataset: file that holds the text.
-        dataset_sha256: of that file.
+        data: folder of the encoded data; None of a synthetic task.
         folder: the attempt's own; it is there.
         resume: checkpoint to go on from.
     """
@@ -46,8 +44,7 @@ class TrialSpec:
     request: Mapping[str, Any]
     table: Mapping[str, Any] | None
     architecture: Mapping[str, Any] | None
-    dataset: str
-    dataset_sha256: str
+    data: str | None
     folder: str
     resume: str | None
 
@@ -69,7 +66,7 @@ def run_trial(spec: TrialSpec, report: Callable[[Report], None]) -> None:
 
     Raises:
         InvalidInput: a block is not installed here.
-        DataError: the text is not the one that the search began with.
+        DataError: the data are not those that the search began with.
         SearchFailed: training diverged, memory is too small, or a checkpoint cannot be written.
     """
     request = read_request(spec.request)
@@ -101,10 +98,7 @@ def file_sha256(path: Path) -> str:
 
 
 def _load(spec: TrialSpec, request: SearchRequest, device: str) -> Search | Retraining:
-    corpus = Path(spec.dataset).read_bytes()
-    if hashlib.sha256(corpus).hexdigest() != spec.dataset_sha256:
-        raise DataError(f"the text of dataset {request.task.dataset!r} has changed since the search began")
-    parts = split(corpus, request.task.train_length, request.method.batch_size)
+    parts = open_parts(request.task, spec.data)
     work: Search | Retraining
     if spec.architecture is None:
         memory.check_room(request.space, device)

@@ -1,4 +1,4 @@
-"""Texts to train on: the two that every Python carries, and files registered by name. No torch here.
+"""Texts to train on that every Python carries. No torch here.
 
 The built-in corpora are read from the running Python, so they need no download and are the same bytes on every
 read of one installation; another Python version has another fingerprint.
@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import os
 import sysconfig
-from collections.abc import Mapping
+from collections.abc import Collection
 from pathlib import Path
 
-from nas.catalog import DATASETS
+from nas.catalog import DATASETS, TASKS
 from nas.errors import DataError, InvalidInput
+from nas.ingest.card import Card, Dataset
 from nas.text import check_text
 
 STDLIB_LIMIT_BYTES = 16_000_000
@@ -25,34 +26,35 @@ _SKIPPED_FOLDERS = frozenset(
 )
 
 
-def read_corpus(name: str, files: Mapping[str, Path] | None = None) -> bytes:
-    """The whole text of a dataset, as UTF-8 bytes.
-
-    Args:
-        name: a built-in corpus, or a key of `files`.
-        files: registered text files by name.
-
-    Raises:
-        InvalidInput: no such dataset, or a registered name that is built in.
-        DataError: the file cannot be read, or it is empty or not text.
-    """
-    files = files or {}
-    for taken in files:
-        if taken in DATASETS:
-            raise InvalidInput(f"dataset {taken!r} is built in; register the file under another name")
-    if name in files:
-        try:
-            corpus = files[name].read_bytes()
-        except OSError as error:
-            raise DataError(f"dataset {name!r} cannot be read: {error.strerror}: {files[name]}") from None
-    elif name == "python-docs":
-        corpus = _python_docs()
-    elif name == "python-stdlib":
-        corpus = _python_stdlib(Path(sysconfig.get_path("stdlib")))
-    else:
-        raise InvalidInput(f"unknown dataset {name!r}; known: {', '.join(sorted([*DATASETS, *files]))}")
+def read_corpus(name: str) -> bytes:
+    """The whole text of a built-in corpus, as UTF-8 bytes."""
+    assert name in DATASETS
+    corpus = _python_docs() if name == "python-docs" else _python_stdlib(Path(sysconfig.get_path("stdlib")))
     check_text(corpus)
     return corpus
+
+
+def built_in(name: str, folder: Path, known: Collection[str] = ()) -> Dataset:
+    """A built-in corpus as a file in `folder`, where it is written unless it is there.
+
+    Raises:
+        InvalidInput: no such corpus; the line tells the built-in ones and `known`.
+    """
+    if name not in DATASETS:
+        raise InvalidInput(f"unknown dataset {name!r}; known: {', '.join(sorted([*DATASETS, *TASKS, *known]))}")
+    return text_file(read_corpus(name), folder)
+
+
+def text_file(text: bytes, folder: Path) -> Dataset:
+    """A text that is at hand as a dataset, in a file of `folder`."""
+    card = Card.of_text(fingerprint(text), len(text))
+    path = folder / card.file_name
+    if not path.exists() or path.stat().st_size != len(text):
+        folder.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(f".{path.name}.{os.getpid()}")
+        part.write_bytes(text)
+        part.replace(path)
+    return Dataset(path, card)
 
 
 def fingerprint(corpus: bytes) -> str:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from nas.catalog import DATASETS
+from nas.catalog import DATASETS, TASKS
 from nas.data import corpora
-from nas.data.corpora import fingerprint, read_corpus
+from nas.data.corpora import built_in, fingerprint, read_corpus, text_file
 from nas.errors import DataError, InvalidInput
 from nas.text import check_text
 
@@ -64,27 +64,21 @@ def test_fingerprint_is_the_sha256_of_the_text() -> None:
     assert fingerprint(b"abc") == hashlib.sha256(b"abc").hexdigest()
 
 
-def test_registered_file_is_read_byte_for_byte(tmp_path: Path) -> None:
-    (tmp_path / "mine.txt").write_bytes("größer\r\n".encode())
-    assert read_corpus("mine", {"mine": tmp_path / "mine.txt"}) == "größer\r\n".encode()
+def test_unknown_dataset_names_the_known_ones(tmp_path: Path) -> None:
+    known = ", ".join(sorted([*DATASETS, *TASKS, "mine"]))
+    with pytest.raises(InvalidInput, match=rf"^unknown dataset 'nope'; known: {known}$"):
+        built_in("nope", tmp_path, known=["mine"])
 
 
-def test_unknown_dataset_names_the_known_ones() -> None:
-    with pytest.raises(InvalidInput, match=r"^unknown dataset 'nope'; known: mine, python-docs, python-stdlib$"):
-        read_corpus("nope", {"mine": Path("mine.txt")})
-
-
-def test_registered_file_cannot_hide_a_built_in_corpus() -> None:
-    with pytest.raises(InvalidInput, match=r"^dataset 'python-docs' is built in; register the file under another"):
-        read_corpus("python-docs", {"python-docs": Path("mine.txt")})
-
-
-@pytest.mark.parametrize(
-    ("path", "reason"), [("absent.txt", "No such file or directory"), (".", "Is a directory")], ids=["absent", "folder"]
-)
-def test_unreadable_file_is_named_with_the_reason(tmp_path: Path, path: str, reason: str) -> None:
-    with pytest.raises(DataError, match=rf"^dataset 'mine' cannot be read: {reason}: .*"):
-        read_corpus("mine", {"mine": tmp_path / path})
+def test_a_text_at_hand_becomes_a_file_once(tmp_path: Path) -> None:
+    first = text_file(b"some text", tmp_path / "cache")
+    assert first.path.read_bytes() == b"some text"
+    assert first.card.fingerprint == fingerprint(b"some text")
+    made = first.path.stat().st_mtime_ns
+    assert text_file(b"some text", tmp_path / "cache") == first
+    assert first.path.stat().st_mtime_ns == made
+    assert built_in("python-docs", tmp_path).path.read_bytes() == read_corpus("python-docs")
+    assert not [*tmp_path.glob(".*")]
 
 
 @pytest.mark.parametrize(
@@ -98,9 +92,6 @@ def test_unreadable_file_is_named_with_the_reason(tmp_path: Path, path: str, rea
     ],
     ids=["empty", "blank", "nul", "invalid", "cut"],
 )
-def test_what_is_not_text_is_refused(tmp_path: Path, corpus: bytes, message: str) -> None:
+def test_what_is_not_text_is_refused(corpus: bytes, message: str) -> None:
     with pytest.raises(DataError, match=f"^{message}"):
         check_text(corpus)
-    (tmp_path / "file").write_bytes(corpus)
-    with pytest.raises(DataError, match=f"^{message}"):
-        read_corpus("mine", {"mine": tmp_path / "file"})

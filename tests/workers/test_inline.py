@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -12,13 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nas.data.encode import encode
 
-from nas.config import SearchRequest, ServeMode
+from nas.config import SearchRequest, ServeMode, Tokenizer
+from nas.data.corpora import text_file
 from nas.errors import DataError, Infeasible, InvalidInput, SearchFailed
+from nas.ingest.card import Dataset
 from tests import tiny
 from workers.inline import run_local
 from workers.trainable import file_sha256
 
+Files = dict[str, Dataset]
 Events = list[tuple[str, dict[str, Any]]]
 
 
@@ -35,10 +40,8 @@ def lively(**overrides: Any) -> SearchRequest:
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    path = tmp_path_factory.mktemp("data") / "letters.txt"
-    path.write_bytes(tiny.text())
-    return {"letters": path}
+def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
+    return {"letters": text_file(tiny.text(), tmp_path_factory.mktemp("data"))}
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +53,7 @@ def request_() -> SearchRequest:
 
 @pytest.fixture(scope="module")
 def finished(
-    tmp_path_factory: pytest.TempPathFactory, files: dict[str, Path], request_: SearchRequest
+    tmp_path_factory: pytest.TempPathFactory, files: Files, request_: SearchRequest
 ) -> tuple[Path, dict[str, Any], Events]:
     """One undisturbed run: its folder, result and events."""
     folder = tmp_path_factory.mktemp("searches") / "undisturbed"
@@ -70,8 +73,8 @@ def test_the_result_file_holds_the_result_with_all_its_parts(
     folder, result, _ = finished
     assert json.loads((folder / "result.json").read_text()) == result
     assert set(result) == {
-        "search", "probabilities", "architectures", "derived", "parent", "rule", "quality", "latency", "export",
-        "seconds",
+        "search", "probabilities", "architectures", "derived", "parent", "rule", "quality", "latency", "metrics",
+        "positions", "export", "seconds",
     }  # fmt: skip
     assert set(result["seconds"]) == {"measuring", "searching", "deriving", "retraining", "exporting", "total"}
     assert [each["role"] for each in result["architectures"]] == ["argmax", "budget", "argmax", "budget", "parent"]
@@ -103,7 +106,7 @@ def test_stages_and_steps_are_told_in_order(finished: tuple[Path, dict[str, Any]
 
 
 def test_a_finished_folder_answers_at_once(
-    finished: tuple[Path, dict[str, Any], Events], files: dict[str, Path], request_: SearchRequest
+    finished: tuple[Path, dict[str, Any], Events], files: Files, request_: SearchRequest
 ) -> None:
     folder, result, _ = finished
     events: Events = []
@@ -118,7 +121,7 @@ def test_a_finished_folder_answers_at_once(
 def test_a_search_stopped_anywhere_goes_on_to_the_same_bits(
     n_reports: int | None,
     finished: tuple[Path, dict[str, Any], Events],
-    files: dict[str, Path],
+    files: Files,
     request_: SearchRequest,
     tmp_path: Path,
 ) -> None:
@@ -143,13 +146,13 @@ def test_a_search_stopped_anywhere_goes_on_to_the_same_bits(
     assert sorted(reported(events)) == sorted(reported(told))  # nothing lost, nothing told twice
 
 
-def test_the_derived_architecture_is_predicted_within_the_budget(files: dict[str, Path], tmp_path: Path) -> None:
+def test_the_derived_architecture_is_predicted_within_the_budget(files: Files, tmp_path: Path) -> None:
     request = lively(budget={"latency": {"ratio_to_parent": 0.5}})
     result = run_local(request, tmp_path / "bound", files, lambda kind, data: None, tiny.table(request.space))
     assert result["derived"]["predicted_ms"] <= 0.5 * result["parent"]["predicted_ms"]
 
 
-def test_of_several_samples_the_best_one_is_derived(files: dict[str, Path], tmp_path: Path) -> None:
+def test_of_several_samples_the_best_one_is_derived(files: Files, tmp_path: Path) -> None:
     request = lively(
         ranges=[
             {"pointer": "/method/lr", "low": 2e-3, "high": 2e-2, "log": True},
@@ -174,7 +177,7 @@ def test_of_several_samples_the_best_one_is_derived(files: dict[str, Path], tmp_
     assert result["search"]["values"]["/method/batch_size"] in (3, 4, 5)  # as used, not as drawn
 
 
-def test_without_a_table_one_is_measured_before_any_trial(files: dict[str, Path], tmp_path: Path) -> None:
+def test_without_a_table_one_is_measured_before_any_trial(files: Files, tmp_path: Path) -> None:
     events: Events = []
     request = lively(retrain={"n_steps": 2, "n_seeds": 1, "baselines": []})
     result = run_local(request, tmp_path / "measured", files, lambda kind, data: events.append((kind, data)))
@@ -185,7 +188,7 @@ def test_without_a_table_one_is_measured_before_any_trial(files: dict[str, Path]
     assert result["quality"] is None
 
 
-def test_a_trial_that_max_minutes_ended_is_told(files: dict[str, Path], tmp_path: Path) -> None:
+def test_a_trial_that_max_minutes_ended_is_told(files: Files, tmp_path: Path) -> None:
     request = lively(method={"warmup_share": 0.0, "alpha_lr": 1.0, "max_minutes": 1e-9})
     table = tiny.table(request.space)
     events: Events = []
@@ -197,7 +200,7 @@ def test_a_trial_that_max_minutes_ended_is_told(files: dict[str, Path], tmp_path
     ]
 
 
-def test_a_table_of_another_serve_mode_is_refused(files: dict[str, Path], tmp_path: Path) -> None:
+def test_a_table_of_another_serve_mode_is_refused(files: Files, tmp_path: Path) -> None:
     request = lively()
     table = tiny.table(request.space, ServeMode(batch=1, query_length=16))
     with pytest.raises(
@@ -207,14 +210,14 @@ def test_a_table_of_another_serve_mode_is_refused(files: dict[str, Path], tmp_pa
         run_local(request, tmp_path / "other", files, lambda kind, data: None, table)
 
 
-def test_a_folder_of_another_search_is_refused(files: dict[str, Path], tmp_path: Path) -> None:
+def test_a_folder_of_another_search_is_refused(files: Files, tmp_path: Path) -> None:
     request = lively()
     (tmp_path / "request.json").write_text(lively(name="other").model_dump_json())
     with pytest.raises(InvalidInput, match=r"holds another search; give a folder of its own"):
         run_local(request, tmp_path, files, lambda kind, data: None)
 
 
-def test_a_result_of_something_else_is_not_taken_for_this_one(files: dict[str, Path], tmp_path: Path) -> None:
+def test_a_result_of_something_else_is_not_taken_for_this_one(files: Files, tmp_path: Path) -> None:
     (tmp_path / "result.json").write_text("{}")
     with pytest.raises(InvalidInput, match=r"holds a result.json of something else; give a folder of its own"):
         run_local(lively(), tmp_path, files, lambda kind, data: None)
@@ -222,7 +225,7 @@ def test_a_result_of_something_else_is_not_taken_for_this_one(files: dict[str, P
 
 
 def test_a_trained_network_that_was_lost_is_told_and_trained_again(
-    finished: tuple[Path, dict[str, Any], Events], files: dict[str, Path], request_: SearchRequest, tmp_path: Path
+    finished: tuple[Path, dict[str, Any], Events], files: Files, request_: SearchRequest, tmp_path: Path
 ) -> None:
     def lose(kind: str, data: dict[str, Any]) -> None:
         if kind == "trial" and data["state"] == "succeeded" and data["trial"].startswith("retrain-0-"):
@@ -235,7 +238,7 @@ def test_a_trained_network_that_was_lost_is_told_and_trained_again(
     assert run_local(request_, tmp_path, files, lambda kind, data: None, table)["quality"] == finished[1]["quality"]
 
 
-def test_a_folder_in_use_is_refused(files: dict[str, Path], tmp_path: Path) -> None:
+def test_a_folder_in_use_is_refused(files: Files, tmp_path: Path) -> None:
     request = lively()
 
     def again(kind: str, data: dict[str, Any]) -> None:
@@ -247,7 +250,7 @@ def test_a_folder_in_use_is_refused(files: dict[str, Path], tmp_path: Path) -> N
         run_local(request, tmp_path, files, again, tiny.table(request.space))
 
 
-def test_a_folder_that_cannot_be_written_is_told_in_one_line(files: dict[str, Path], tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_told_in_one_line(files: Files, tmp_path: Path) -> None:
     request = lively()
     (tmp_path / "file").write_text("no folder")
     told = r"^cannot use .*file/search: not a directory; put that right and run it again"
@@ -257,13 +260,15 @@ def test_a_folder_that_cannot_be_written_is_told_in_one_line(files: dict[str, Pa
 
 FULL_DISK = """
 import pathlib, resource, signal, sys
+from nas.data.corpora import text_file
 from nas.errors import SearchFailed
 from tests import tiny
 from tests.workers.test_inline import lively
 from workers.inline import run_local
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))  # less than a checkpoint, more than all other files
-request, folder, letters = lively(), *map(pathlib.Path, sys.argv[1:])
+request, folder = lively(), pathlib.Path(sys.argv[1])
+letters = text_file(tiny.text(), folder.parent / "letters")
 try:
     run_local(request, folder, {"letters": letters}, print, tiny.table(request.space))
 except SearchFailed as error:
@@ -271,25 +276,27 @@ except SearchFailed as error:
 """
 
 
-def test_a_full_disk_ends_the_search_in_one_line_and_more_room_lets_it_go_on(
-    files: dict[str, Path], tmp_path: Path
-) -> None:
-    command = [sys.executable, "-c", FULL_DISK, str(tmp_path), str(files["letters"])]
+def test_a_full_disk_ends_the_search_in_one_line_and_more_room_lets_it_go_on(files: Files, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FULL_DISK, str(tmp_path / "search")]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
     assert re.search(
         r"^trial search-0-0 failed: cannot save a checkpoint in .*attempt-1: .*too large", done.stdout, re.MULTILINE
     )
     assert not [*tmp_path.rglob("*.part")]
     request = lively()
-    assert run_local(request, tmp_path, files, lambda kind, data: None, tiny.table(request.space))["derived"]
+    assert run_local(request, tmp_path / "search", files, lambda kind, data: None, tiny.table(request.space))["derived"]
 
 
 @pytest.mark.parametrize(
     ("overrides", "error", "message"),
     [
         ({"task": {"dataset": "nowhere"}}, InvalidInput, r"unknown dataset 'nowhere'; known: "),
-        ({"task": {"dataset": "short"}}, DataError, r"the text has 30 bytes; batches of 4 windows .* need at least"),
-        ({"task": {"dataset": "binary"}}, DataError, r"the file is binary: NUL byte at offset 1"),
+        ({"task": {"dataset": "short"}}, DataError, r"the weights part has 21 tokens; 4 windows of 16 tokens"),
+        (
+            {"task": {"dataset": "python-docs"}},
+            InvalidInput,
+            r"dataset 'python-docs' is built in; register the file",
+        ),
         (
             {"task": {"dataset": "letters", "dataset_fingerprint": "0" * 64}},
             DataError,
@@ -305,11 +312,9 @@ def test_a_full_disk_ends_the_search_in_one_line_and_more_room_lets_it_go_on(
     ],
 )
 def test_what_cannot_end_well_is_refused_before_any_training(
-    overrides: dict[str, Any], error: type[Exception], message: str, files: dict[str, Path], tmp_path: Path
+    overrides: dict[str, Any], error: type[Exception], message: str, files: Files, tmp_path: Path
 ) -> None:
-    short, binary = tmp_path / "short.txt", tmp_path / "binary.txt"
-    short.write_bytes(b"thirty letters are not enough.")
-    binary.write_bytes(b"a\0b" * 1000)
+    short = text_file(b"thirty letters are not enough.", tmp_path)
     task = {"dataset": "letters", "train_length": 16, "serve": [{"batch": 2, "query_length": 16}]}
     request = lively(**{**overrides, "task": {**task, **overrides.get("task", {})}})
     table = None if "latency_table" in overrides else tiny.table(request.space)
@@ -318,32 +323,35 @@ def test_what_cannot_end_well_is_refused_before_any_training(
         run_local(
             request,
             tmp_path / "search",
-            {**files, "short": short, "binary": binary},
+            {**files, "short": short, "python-docs": short},
             lambda kind, data: events.append((kind, data)),
             table,
         )
     assert "trial" not in [kind for kind, _ in events]
 
 
-def test_a_search_in_which_nothing_moved_fails_with_the_reason(files: dict[str, Path], tmp_path: Path) -> None:
+def test_a_search_in_which_nothing_moved_fails_with_the_reason(files: Files, tmp_path: Path) -> None:
     request = lively(method={"random_signs": True}, space={"candidates": ["attention", "ffn"]})
     with pytest.raises(SearchFailed, match=r"seed 0: no slot's alpha moved beyond chance"):
         run_local(request, tmp_path / "flat", files, lambda kind, data: None, tiny.table(request.space))
 
 
-def test_a_search_too_short_to_update_alpha_says_so(files: dict[str, Path], tmp_path: Path) -> None:
+def test_a_search_too_short_to_update_alpha_says_so(files: Files, tmp_path: Path) -> None:
     request = lively(method={"n_steps": 2, "warmup_share": 0.9})
     with pytest.raises(SearchFailed, match=r"alpha was never updated; give the search more steps"):
         run_local(request, tmp_path / "brief", files, lambda kind, data: None, tiny.table(request.space))
 
 
-def test_a_failing_trial_fails_the_search_with_its_name(files: dict[str, Path], tmp_path: Path) -> None:
+def test_a_failing_trial_fails_the_search_with_its_name(files: Files, tmp_path: Path) -> None:
     folder = tmp_path / "tampered"
+    another = text_file(tiny.text(seed=1), tmp_path)
+    other = encode(another.path, another.card, Tokenizer(), tmp_path / "encoded")
 
     def tamper(kind: str, data: dict[str, Any]) -> None:
         if kind == "trial" and data["state"] == "running":
-            (folder / "dataset.txt").write_text("another text")
+            shutil.rmtree(folder / "data")
+            shutil.copytree(other.folder, folder / "data")
 
     request = lively()
-    with pytest.raises(SearchFailed, match=r"trial search-0-0 failed: the text of dataset 'letters' has changed since"):
+    with pytest.raises(SearchFailed, match=r"trial search-0-0 failed: the data of dataset 'letters' have changed"):
         run_local(request, folder, files, tamper, tiny.table(request.space))

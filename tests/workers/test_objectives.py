@@ -10,11 +10,14 @@ import torch
 
 from nas.blocks import block_classes
 from nas.config import SearchRequest
-from nas.data.objectives import MASK
+from nas.data.corpora import text_file
 from nas.export.program import fill, read_network
+from nas.ingest.card import Dataset
 from tests import tiny
 from workers.inline import run_local
 
+Files = dict[str, Dataset]
+MASK = 256  # behind the bytes
 LIVELY = {
     "n_steps": 150, "warmup_share": 0.3, "alpha_share": 0.5, "alpha_lr": 0.05, "alpha_estimator": "soft", "lr": 2e-2,
     "batch_size": 16, "report_every": 25, "checkpoint_every": 25,
@@ -28,12 +31,9 @@ def lively(kind: dict[str, Any], **method: Any) -> SearchRequest:
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
     folder = tmp_path_factory.mktemp("data")
-    files = {"letters": folder / "letters.txt", "round": folder / "round.txt"}
-    files["letters"].write_bytes(tiny.text())
-    files["round"].write_bytes(tiny.ROUND)
-    return files
+    return {"letters": text_file(tiny.text(), folder), "round": text_file(tiny.ROUND, folder)}
 
 
 def exported(folder: Path, result: dict[str, Any]) -> dict[str, Any]:
@@ -44,9 +44,7 @@ def exported(folder: Path, result: dict[str, Any]) -> dict[str, Any]:
     return {name: text if name == "README.md" else json.loads(text) for name, text in texts.items()}
 
 
-def test_a_search_of_an_encoder_ends_in_a_model_that_fills_in_hidden_bytes(
-    files: dict[str, Path], tmp_path: Path
-) -> None:
+def test_a_search_of_an_encoder_ends_in_a_model_that_fills_in_hidden_bytes(files: Files, tmp_path: Path) -> None:
     request = lively({**tiny.MASKED, "retrain": {**tiny.MASKED["retrain"], "n_steps": 100}})
     folder = tmp_path / "masked"
     result = run_local(request, folder, files, lambda kind, data: None)  # with a table measured here
@@ -66,7 +64,7 @@ def test_a_search_of_an_encoder_ends_in_a_model_that_fills_in_hidden_bytes(
 
 
 def test_an_interrupted_search_with_memory_ends_in_the_model_of_an_undisturbed_one(
-    files: dict[str, Path], tmp_path: Path
+    files: Files, tmp_path: Path
 ) -> None:
     request = lively(tiny.RECURRENT, n_steps=100, report_every=10, checkpoint_every=10)
     table = tiny.table(request.space, request.task.serve[0])

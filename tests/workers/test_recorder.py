@@ -204,12 +204,12 @@ def test_a_registered_text_is_read_and_a_built_in_one_gets_its_fingerprint(claim
     path.write_bytes(tiny.text())
     with transaction(claimed.service.engine) as connection:
         datasets.register(connection, name="letters", fingerprint="f" * 64, n_bytes=20_000, path="letters.txt")
-    assert claimed.recorder.text("letters", None) == tiny.text()
-    assert len(claimed.recorder.text("python-docs", None)) > 100_000
+    assert claimed.recorder.dataset("letters", None).path.read_bytes() == tiny.text()
+    assert claimed.recorder.dataset("python-docs", None).path.stat().st_size > 100_000
     with reading(claimed.service.engine) as connection:
         assert datasets.get(connection, "python-docs").path is None
     with pytest.raises(InvalidInput, match=r"nowhere"):
-        claimed.recorder.text("nowhere", None)
+        claimed.recorder.dataset("nowhere", None)
 
 
 def test_a_table_is_found_by_its_key_and_by_its_id(claimed: Claimed) -> None:
