@@ -21,7 +21,8 @@ import httpx
 PREFIX = "/api/v1"
 TERMINAL_EVENTS = frozenset({"succeeded", "failed", "cancelled"})
 RECONNECT_S = 0.5
-BLOCK = 256 * 1024  # bytes of a text sent at once
+BLOCK = 256 * 1024  # bytes of a file sent at once
+READ_S = 7200  # the service reads a file before it answers, and gives up earlier than this
 SILENCE_S = 45  # streams carry a comment every 15 s, so a longer silence means a dead connection
 
 
@@ -167,18 +168,27 @@ class Client:
         self._send("DELETE", f"/datasets/{quote(name, safe='')}")
 
     def add_dataset(
-        self, name: str, source: Path | Iterable[bytes], *, progress: Callable[[int, int | None], None] | None = None
+        self,
+        name: str,
+        source: Path | Iterable[bytes],
+        *,
+        progress: Callable[[int, int | None], None] | None = None,
+        **options: Any,
     ) -> dict[str, Any]:
-        """Upload a text of any length, block by block; the same text under the same name again changes nothing.
+        """Upload a dataset or a tokenizer.json, block by block; the same content under the same name changes nothing.
+
+        It returns once the service has read it, which takes a while for gigabytes.
 
         Args:
             name: what requests will call it.
             source: a file, or the bytes in blocks.
             progress: told of the bytes sent so far, and of all if that is known.
+            options: how it is to be read: `format`, `compression`, `text`, `label` and the others that
+                POST /api/v1/datasets has; `file` is the file's own name unless given.
 
         Raises:
-            ClientError: the service refuses, such as `name-taken`, `not-utf8` or `too-large`, or has received another
-                text than was sent.
+            ClientError: the service refuses, such as `name-taken`, `bad-row` or `too-large`, or has received another
+                file than was sent.
             OSError: the file cannot be read.
         """
         digest = hashlib.sha256()
@@ -191,18 +201,23 @@ class Client:
                 sent += len(block)
                 if progress is not None:
                     progress(sent, total)
+            if progress is not None and total is None:
+                progress(sent, sent)  # known at the end
 
-        arguments: dict[str, Any] = {"params": {"name": name}, "timeout": httpx.Timeout(30, write=60, read=600)}
-        headers = {"Content-Type": "text/plain; charset=utf-8"}
+        params = {"name": name, **{key: value for key, value in options.items() if value is not None}}
+        headers = {"Content-Type": "application/octet-stream"}
+        arguments: dict[str, Any] = {"timeout": httpx.Timeout(30, write=60, read=READ_S), "headers": headers}
         if isinstance(source, Path):
+            params.setdefault("file", source.name)
             with source.open("rb") as file:
                 total = os.fstat(file.fileno()).st_size
                 headers["Content-Length"] = str(total)
                 content = watched(iter(lambda: file.read(BLOCK), b""), total)
-                found = self._json("POST", "/datasets", content=content, headers=headers, **arguments)
+                answer = self._send("POST", "/datasets", params=params, content=content, **arguments)
         else:
-            found = self._json("POST", "/datasets", content=watched(source, None), headers=headers, **arguments)
-        if found["fingerprint"] != digest.hexdigest():
+            answer = self._send("POST", "/datasets", params=params, content=watched(source, None), **arguments)
+        found = _object(answer)
+        if answer.headers.get("Received-SHA256") != digest.hexdigest():
             raise ClientError(502, "broken-upload", f"sha256 of {name} differs; remove it and upload it again")
         return found
 
@@ -314,14 +329,7 @@ class Client:
             params["cursor"] = page["next"]
 
     def _json(self, method: str, path: str, **arguments: Any) -> dict[str, Any]:
-        answer = self._send(method, path, **arguments)
-        try:
-            value = answer.json()
-        except ValueError:
-            value = None
-        if not isinstance(value, dict):
-            raise _foreign(answer)
-        return value
+        return _object(self._send(method, path, **arguments))
 
     def _send(self, method: str, path: str, *, prefix: str = PREFIX, **arguments: Any) -> httpx.Response:
         try:
@@ -339,6 +347,16 @@ def _refusal(answer: httpx.Response) -> ClientError:
         return ClientError(answer.status_code, problem["code"], problem["detail"], problem.get("errors"))
     except (ValueError, KeyError, TypeError):  # not our service, or a proxy before it
         return ClientError(answer.status_code, "http-error", f"answer {answer.status_code} from {answer.url}")
+
+
+def _object(answer: httpx.Response) -> dict[str, Any]:
+    try:
+        value = answer.json()
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise _foreign(answer)
+    return value
 
 
 def _foreign(answer: httpx.Response) -> ClientError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,22 @@ def named_file(given: str) -> tuple[str, Path]:
     return name, Path(path)
 
 
+def check_read(names: Iterable[str], dataset: object, tokenizer: object) -> None:
+    """Refuse files under names that the request does not read.
+
+    Args:
+        names: as --data gave them.
+        dataset: `task.dataset` of the request.
+        tokenizer: `task.tokenizer.name`; None without.
+    """
+    for name in names:
+        if name not in (dataset, tokenizer):
+            other = "" if tokenizer is None else f" and its task.tokenizer.name {tokenizer!r}"
+            raise Refused(f"--data {name} is not what the request reads; its task.dataset is {dataset!r}{other}")
+
+
 def checked_name(name: str) -> str:
-    """The name of a text; a file given in its place is the usual mistake."""
+    """The name of a dataset; a file given in its place is the usual mistake."""
     if not re.fullmatch(NAME, name):
-        raise Refused(f"{name[:60]!r} is no name of a text; {NAMES}")
+        raise Refused(f"{name[:60]!r} is no name of a dataset; {NAMES}")
     return name

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from api.commands.connection import DataDir, settings
-from api.commands.files import named_file, read_json
+from api.commands.files import check_read, named_file, read_json
 from api.commands.presets import Preset, RequestFile, given
 from api.commands.refuse import Refused
+from api.commands.sources import plain_file
+from nas.errors import DataError
 
 if TYPE_CHECKING:
     from nas.config import SearchRequest
     from nas.cost import LatencyTable
+    from nas.ingest.card import Dataset
+
+MAX_BYTES = 2**62  # nobody else's disk is filled
 
 
 def register(app: typer.Typer) -> None:
@@ -28,7 +35,8 @@ def search(
     preset: Preset = None,
     local: Annotated[bool, typer.Option("--local", help="Run it in this process.")] = False,
     data: Annotated[
-        list[str] | None, typer.Option("--data", metavar="NAME=FILE", help="Make a text file known under a name.")
+        list[str] | None,
+        typer.Option("--data", metavar="NAME=FILE", help="Make a file known as a dataset or tokenizer."),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Result folder; default: one in the data folder.")] = None,
     table: Annotated[
@@ -47,35 +55,63 @@ def search(
 
     parsed = SearchRequest.model_validate(given(request, preset))
     files = dict(named_file(each) for each in data or [])
+    check_read(files, parsed.task.dataset, parsed.task.tokenizer.name)
     brought = LatencyTable.model_validate(read_json(table)) if table else None
-    parsed = _pinned(parsed, files, brought)
-    from workers import inline  # torch takes seconds; what is wrong with the request is said before
-
-    name = hashlib.sha256(parsed.model_dump_json().encode()).hexdigest()[:12]
-    folder = out or settings(data_dir).data_dir / "searches" / f"local-{name}"
+    parent = out.parent if out else settings(data_dir).data_dir / "searches"
+    parent.mkdir(parents=True, exist_ok=True)
     console = show.terminal()
-    console.print(f"results go to {folder}", markup=False, soft_wrap=True)
-    written_out = parsed.model_dump(mode="json")
-    try:
-        with Display(Picture(written_out), console) as display:
-            result = inline.run_local(parsed, folder, files, display.tell, brought)
-    except KeyboardInterrupt:
-        console.print("stopped; the same command goes on from here")
-        raise
+    # Beside the result folder, so that the search can keep hard links of what it needs; read anew by every start.
+    with TemporaryDirectory(prefix=".data-", dir=parent) as scratch:
+        datasets = {name: _read(parsed, name, file, Path(scratch)) for name, file in files.items()}
+        parsed = _pinned(parsed, datasets, brought)
+        from workers import inline  # torch takes seconds; what is wrong with the request is said before
+
+        name = hashlib.sha256(parsed.model_dump_json().encode()).hexdigest()[:12]
+        folder = out or parent / f"local-{name}"
+        console.print(f"results go to {folder}", markup=False, soft_wrap=True)
+        written_out = parsed.model_dump(mode="json")
+        try:
+            with Display(Picture(written_out), console) as display:
+                result = inline.run_local(parsed, folder, datasets, display.tell, brought)
+        except KeyboardInterrupt:
+            console.print("stopped; the same command goes on from here")
+            raise
     show.print_result(result, console)
     console.print(f"result: {folder / 'result.json'}", markup=False, soft_wrap=True)
 
 
-def _pinned(request: SearchRequest, files: Mapping[str, Path], table: LatencyTable | None) -> SearchRequest:
-    """The request with what it is run on, by content: another text or table is another search, in another folder."""
-    name = request.task.dataset
-    for other in files:
-        if other != name:
-            raise Refused(f"--data {other} is not what the request reads; its task.dataset is {name!r}")
-    update: dict[str, object] = {}
-    if name in files and request.task.dataset_fingerprint is None:
-        fingerprint = hashlib.sha256(files[name].read_bytes()).hexdigest()
-        update["task"] = request.task.model_copy(update={"dataset_fingerprint": fingerprint})
+def _read(request: SearchRequest, name: str, file: Path, folder: Path) -> Dataset:
+    """A file as a dataset or tokenizer; format and compression by its name.
+
+    Raises:
+        Refused, DataError: with the file's name, what is wrong with it.
+    """
+    from nas.ingest.card import Dataset
+    from nas.ingest.options import Options
+    from nas.ingest.read import ingest
+
+    guessed = Options.guess(file.name)
+    if name == request.task.tokenizer.name:
+        guessed = replace(guessed, format="tokenizer")
+    source = plain_file(file, guessed.to_json())
+    try:
+        card = ingest(file, folder, Options.from_json(source.options), max_bytes=MAX_BYTES)
+    except DataError as error:
+        raise Refused(f"{file.name}: {error}") from None
+    return Dataset(folder / card.file_name, card)
+
+
+def _pinned(request: SearchRequest, datasets: Mapping[str, Dataset], table: LatencyTable | None) -> SearchRequest:
+    """The request with what it is run on, by content: other data or another table are another search, elsewhere."""
+    task = request.task
+    changes: dict[str, object] = {}
+    if task.dataset in datasets and task.dataset_fingerprint is None:
+        changes["dataset_fingerprint"] = datasets[task.dataset].card.fingerprint
+    chosen = task.tokenizer
+    if chosen.name is not None and chosen.name in datasets and chosen.fingerprint is None:
+        own = {"fingerprint": datasets[chosen.name].card.fingerprint}
+        changes["tokenizer"] = chosen.model_copy(update=own)
+    update: dict[str, object] = {"task": task.model_copy(update=changes)} if changes else {}
     if table is not None:
         update["latency_table"] = table.id
     return request.model_copy(update=update)

@@ -14,10 +14,11 @@ from rich.text import Text
 from api import show as drawing
 from api.client import Client
 from api.commands.connection import DataDir, SearchId, Url, checked, chosen, connect
-from api.commands.datasets import upload
-from api.commands.files import named_file
+from api.commands.datasets import send
+from api.commands.files import check_read, named_file
 from api.commands.presets import Preset, RequestFile, given
 from api.commands.refuse import Refused
+from api.commands.sources import plain_file
 from api.plain import plain
 from api.watching import Display, Picture
 from nas.presets import expand
@@ -38,21 +39,25 @@ def submit(
     preset: Preset = None,
     watch: Annotated[bool, typer.Option("--watch", help="Follow it to its end.")] = False,
     data: Annotated[
-        str | None, typer.Option("--data", metavar="NAME=FILE", help="Upload the text that the request names first.")
+        list[str] | None,
+        typer.Option(
+            "--data", metavar="NAME=FILE", help="Upload the dataset or tokenizer that the request names first."
+        ),
     ] = None,
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
     """Queue a search."""
     body = given(request, preset)
-    text = None if data is None else named_file(data)
+    files = dict(named_file(each) for each in data or [])
     task = expand(body).get("task")
-    wanted = task.get("dataset") if isinstance(task, dict) else None
-    if text is not None and text[0] != wanted:
-        raise Refused(f"--data {text[0]} is not what the request reads; its task.dataset is {wanted!r}")
+    task = task if isinstance(task, dict) else {}
+    tokenizer = task.get("tokenizer")
+    tokenizer = tokenizer.get("name") if isinstance(tokenizer, dict) else None
+    check_read(files, task.get("dataset"), tokenizer)
     with connect(url, data_dir) as client:
-        if text is not None:
-            upload(client, *text)
+        for name, file in files.items():
+            send(client, name, plain_file(file, {"format": "tokenizer"} if name == tokenizer else {}))
         created = client.submit(body)
         print(created["id"])
         if watch:

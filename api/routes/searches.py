@@ -65,7 +65,7 @@ def create(engine: Database, body: SearchRequest, idempotency_key: str | None) -
     """Check what only the database knows, and write the search in one transaction, committed on return.
 
     Raises:
-        ApiError: the text is unknown, or too short.
+        ApiError: the dataset is unknown, does not fit, or is too short.
         InvalidInput: no latency table has the id that the request names.
         IdempotencyConflict: the key was used for another request.
     """
@@ -79,6 +79,7 @@ def create(engine: Database, body: SearchRequest, idempotency_key: str | None) -
             name=body.name,
             labels=body.space.labels,
             dataset=body.task.dataset,
+            tokenizer=body.task.tokenizer.name,
             cpus=body.resources.cpus,
             gpus=body.resources.gpus,
             n_steps=planned_steps(body),

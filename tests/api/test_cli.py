@@ -368,15 +368,17 @@ def test_a_database_of_a_newer_version_is_one_line(run: Run, service: Running) -
 
 def test_texts_are_added_listed_shown_and_removed(served: Run, tmp_path: Path) -> None:
     text = write(tmp_path / "novels.txt", "A man \x1b[31m walked. " * 500)
-    assert served("datasets", "add", "novels", text) == Done(0, "novels: 10,000 bytes, sha256 d15b9f70c29a\n", "")
+    assert served("datasets", "add", "novels", text) == Done(
+        0, "novels: 10,000 bytes, 1 line, sha256 d15b9f70c29a\n", ""
+    )
     assert served("datasets", "add", "novels", text).status == 0
     listed = served("datasets").out
     assert listed == served("datasets", "list").out
     assert "novels" in listed
     assert "10,000" in listed
-    assert [each["name"] for each in json.loads(served("datasets", "--json").out)][2:] == ["novels"]
+    assert [each["name"] for each in json.loads(served("datasets", "--json").out) if not each["built_in"]] == ["novels"]
     shown = served("datasets", "show", "novels").out
-    assert shown.startswith("novels  uploaded text, 10,000 bytes\nsha256 d15b9f70c29a")
+    assert shown.startswith("novels  uploaded text, 10,000 bytes, 1 line\nsha256 d15b9f70c29a")
     assert "A man  walked." in shown
     assert "\x1b[31m" not in shown
     assert json.loads(served("datasets", "show", "novels", "--json").out)["n_bytes"] == 10_000
@@ -393,12 +395,29 @@ def test_a_text_comes_from_standard_input(served: Run, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["add", "No!", "x"], "'No!' is no name of a text; names are lower-case letters, digits, '_', '.' and '-'"),
-        (["show", "../x"], "'../x' is no name of a text; names are lower-case letters, digits, '_', '.' and '-'"),
-        (["add", "x", "absent.txt"], "no file 'absent.txt'; what is uploaded is one UTF-8 text"),
-        (["add", "x", "."], "no file '.'; what is uploaded is one UTF-8 text"),
-        (["add", "x", "short.txt"], "the text has 5 bytes; the smallest windows and batches need 100"),
-        (["add", "x", "binary.txt"], "the file is binary: NUL byte at offset 1; give UTF-8 text"),
+        (["add", "No!", "x"], "'No!' is no name of a dataset; names are lower-case letters, digits, '_', '.' and '-'"),
+        (["show", "../x"], "'../x' is no name of a dataset; names are lower-case letters, digits, '_', '.' and '-'"),
+        (["add", "x", "absent.txt"], "no file 'absent.txt'; give a file, a folder of text files, --hub or --from-disk"),
+        (["add", "x"], "nothing to add; give one of PATH, --hub and --from-disk"),
+        (["add", "x", "y", "--hub", "z"], "PATH and --hub to add; give one of PATH, --hub and --from-disk"),
+        (["add", "x", "--hub", "z", "--as", "mrpc"], "--as mrpc is for a PATH with the published files; leave it out"),
+        (
+            ["add", "x", "short.txt", "--split", "train"],
+            "--split train is for --hub and --from-disk; give --part for the part of a file's rows",
+        ),
+        (["add", "x", "--from-disk", "no"], "no folder 'no'; give one that Dataset.save_to_disk has written"),
+        (
+            ["add", "x", "short.txt", "--as", "enwik8"],
+            "short.txt has 5 bytes, enwik8 has 100,000,000; give the published file, unpacked",
+        ),
+        (
+            ["add", "x", "ids.bin"],
+            'ids.bin: token ids need ids.json beside them, such as {"dtype": "uint16", "vocab_size": 50257, "eos_id": '
+            "50256}; or give --dtype and --vocab-size",
+        ),
+        (["add", "x", "odd.bin"], "odd.json: unknown member 'vocab'; known: dtype, vocab_size, eos_id"),
+        (["add", "x", "short.txt"], "short.txt: the text has 5 bytes; the smallest windows and batches need 100"),
+        (["add", "x", "binary.txt"], "binary.txt: the file is binary: NUL byte at offset 1; give UTF-8 text"),
         (["add", "python-docs", "short.txt"], "dataset 'python-docs' is built in; take another name"),
         (["show", "novels"], "no data set 'novels'"),
     ],
@@ -409,6 +428,9 @@ def test_a_text_that_cannot_be_used_is_one_line(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "short.txt").write_bytes(b"words")
     (tmp_path / "binary.txt").write_bytes(b"a\0" * 100)
+    for name in ("ids", "odd"):
+        (tmp_path / f"{name}.bin").write_bytes(bytes(1000))
+    (tmp_path / "odd.json").write_text('{"vocab": 9}')
     assert served("datasets", *arguments) == Done(2, "", f"blockwright: {line}\n")
 
 

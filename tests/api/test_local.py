@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from api.commands.local import _pinned
+from api.commands.local import _pinned, _read
 from nas.config import SearchRequest
 from nas.cost import LatencyTable
 from tests.api.test_catalog import TABLE
@@ -82,9 +82,9 @@ def test_a_local_search_goes_on_after_ctrl_c_and_prints_its_result(tmp_path: Pat
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "empty"),
+        (b"", "text: the text is nothing but white space"),
         (b"\x00\x01\x02" * 10_000, "NUL"),
-        (b"too short", "the text has 9 bytes; batches of 2 windows of 16 tokens need at least"),
+        (b"too short", "text: the text has 9 bytes, so that a part would be empty; give at least 100"),
     ],
     ids=["empty", "binary", "short"],
 )
@@ -110,12 +110,13 @@ def test_every_text_and_table_has_a_folder_of_its_own(tmp_path: Path) -> None:
     request = SearchRequest.model_validate(REQUEST)
     folders = set()
     for content in ("one", "two"):
-        (tmp_path / "text").write_text(content)
+        (tmp_path / "text.txt").write_text(content * 100)
         for table in (None, LatencyTable.model_validate(TABLE)):
-            pinned = _pinned(request, {"mine": tmp_path / "text"}, table)
+            read = _read(request, "mine", tmp_path / "text.txt", tmp_path / "read")
+            pinned = _pinned(request, {"mine": read}, table)
             folders.add(pinned.model_dump_json())
             assert pinned.latency_table == (table.id if table else None)
-            assert pinned.task.dataset_fingerprint == hashlib.sha256(content.encode()).hexdigest()
+            assert pinned.task.dataset_fingerprint == hashlib.sha256((content * 100).encode()).hexdigest()
     assert len(folders) == 4
 
 
