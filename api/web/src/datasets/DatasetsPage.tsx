@@ -37,10 +37,10 @@ export function DatasetsPage() {
       {problem && <Problem problem={problem} title="The datasets cannot be listed" />}
       {data && (
         <>
-          <Card title="Yours" aria-label="your datasets">
+          <Card title="Yours" className="datasets kept" aria-label="your datasets">
             {own.length > 0 ? <Rows datasets={own} label="your datasets" /> : <NothingYet />}
           </Card>
-          <Card title="Built in" aria-label="built-in texts">
+          <Card title="Built in" className="datasets kept" aria-label="built-in texts">
             <Rows datasets={kept.filter((each) => each.built_in)} label="built-in texts" />
           </Card>
         </>
@@ -68,13 +68,13 @@ function Rows({ datasets, label }: { datasets: Dataset[]; label: string }) {
       head={
         <>
           <th>name</th>
-          <th>kind</th>
-          <th className="figure">size</th>
-          <th className="figure">rows</th>
-          <th className="figure">labels</th>
-          <th>in use</th>
-          <th>added</th>
-          <th />
+          <th className="column-kind">kind</th>
+          <th className="figure column-size">size</th>
+          <th className="figure column-rows">rows</th>
+          <th className="figure column-labels">labels</th>
+          <th className="column-users">in use</th>
+          <th className="column-added">added</th>
+          <th className="column-use" />
         </>
       }
     >
@@ -94,14 +94,14 @@ function Row({ dataset: { name, kind, description, built_in, n_bytes, card, n_us
         {built_in && <p className="quieter">{description}</p>}
       </td>
       <td>{KIND_WORDS[kind]}</td>
-      <td className="figure" title={n_bytes === null ? "known after its first use" : `${count(n_bytes)} bytes`}>
+      <td className="figure column-size" title={n_bytes === null ? "known after its first use" : `${count(n_bytes)} bytes`}>
         {bytes(n_bytes)}
       </td>
-      <td className="figure">{card ? rowsWords(card) : "–"}</td>
-      <td className="figure">{labels === null ? "–" : count(labels)}</td>
-      <td>{n_uses > 0 ? `by ${count(n_uses)} ${n_uses === 1 ? "search" : "searches"}` : "–"}</td>
-      <td>{built_in ? "–" : <Time at={created_at} />}</td>
-      <td className="dataset-use">
+      <td className="figure column-rows">{card ? rowsWords(card) : "–"}</td>
+      <td className="figure column-labels">{labels === null ? "–" : count(labels)}</td>
+      <td className="column-users">{n_uses > 0 ? `by ${count(n_uses)} ${n_uses === 1 ? "search" : "searches"}` : "–"}</td>
+      <td className="column-added">{built_in ? "–" : <Time at={created_at} />}</td>
+      <td className="column-use">
         <Use name={name} kind={kind} />
       </td>
     </tr>
@@ -126,6 +126,7 @@ function Tasks({ tasks }: { tasks: SyntheticTask[] }) {
   return (
     <Card
       title="Synthetic tasks"
+      className="datasets"
       aria-label="synthetic tasks"
       aside={<span className="quieter">drawn afresh from a seed, each with a known best score</span>}
     >
@@ -134,10 +135,10 @@ function Tasks({ tasks }: { tasks: SyntheticTask[] }) {
         head={
           <>
             <th>name</th>
-            <th>objective</th>
+            <th className="column-objective">objective</th>
             <th className="figure">best accuracy</th>
-            <th>because</th>
-            <th />
+            <th className="dataset-why">because</th>
+            <th className="column-use" />
           </>
         }
       >
@@ -147,10 +148,10 @@ function Tasks({ tasks }: { tasks: SyntheticTask[] }) {
               <Link href={viewOf(name)}>{name}</Link>
               <p className="quieter">{description}</p>
             </td>
-            <td>{OBJECTIVE_WORDS[objective] ?? objective.replaceAll("_", " ")}</td>
+            <td className="column-objective">{OBJECTIVE_WORDS[objective] ?? objective.replaceAll("_", " ")}</td>
             <td className="figure">{fixed(best_accuracy, 3)}</td>
             <td className="quiet dataset-why">{best_why}</td>
-            <td className="dataset-use">
+            <td className="column-use">
               <Use name={name} kind="synthetic" />
             </td>
           </tr>

@@ -103,7 +103,7 @@ export function ListPage() {
             <span>state</span>
             <span>leading blocks</span>
             <span>progress</span>
-            <span>bits per byte</span>
+            <span>best figure</span>
             <span>submitted</span>
           </div>
           <ul className="list-items" aria-busy={list.loading}>

@@ -3,7 +3,6 @@
 import type { Dataset } from "../api/types";
 import { KIND_WORDS } from "../datasets/card";
 import { Link } from "../router";
-import { Button } from "../ui/Button";
 import { Card } from "../ui/Card";
 import { bytes } from "../ui/format";
 import { useForm } from "./context";
@@ -138,12 +137,13 @@ function TaskOptions({ options, planted }: { options: Schema; planted: boolean }
       {planted && knowsPositions(value) && (
         <p className="field-hint data-positions">
           Planted tasks tell blocks apart only where nothing else knows positions.{" "}
-          <Button
-            kind="quiet"
+          <button
+            type="button"
+            className="link"
             onClick={() => change(["/space/positions", "none"], ["/space/backbone/position_embedding", "none"])}
           >
             Set positions to none
-          </Button>
+          </button>
         </p>
       )}
     </>

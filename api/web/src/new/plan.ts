@@ -25,6 +25,8 @@ export function plan(request: Json): string[] {
   ) {
     return [];
   }
+  const labelled = String(get(request, "/task/objective")).endsWith("_classification");
+  const pieces = labelled ? "examples of up to" : "windows of";
   const baselines = get(request, "/retrain/baselines");
   const parent = Array.isArray(baselines) && baselines.length > 0;
   const supernets = seeds * samples;
@@ -34,7 +36,7 @@ export function plan(request: Json): string[] {
   return [
     `${count(supernets, "supernet")}${sampled} of ${count(slots, "slot")} × ${count(candidates.length, "candidate")}` +
       ` (${architectures(candidates.length, slots)}), ${count(steps, "weight update")}${supernets > 1 ? " each" : ""},` +
-      ` on ${typeof dataset === "string" && dataset ? dataset : "a dataset"} in windows of ${grouped(length)} tokens.`,
+      ` on ${typeof dataset === "string" && dataset ? dataset : "a dataset"} in ${pieces} ${grouped(length)} tokens.`,
     `From ${seeds > 1 ? "each seed" : "it"} the most probable architecture${budget(request)} is derived.`,
     `Each different one${parent ? " and the interleaved parent are" : " is"} retrained for ${count(retrainSteps, "update")}` +
       ` with ${count(retrainSeeds, "seed")}: at most ${count(retrainings, "retraining")}.`,

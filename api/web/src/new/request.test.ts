@@ -152,6 +152,12 @@ describe("plan", () => {
     ]);
   });
 
+  it("speaks of examples where there are labels", () => {
+    expect(plan(changed({ "/task/objective": "sequence_classification" }))[0]).toContain(
+      "on python-stdlib in examples of up to 128 tokens.",
+    );
+  });
+
   it("names the GPUs", () => {
     expect(plan(changed({ "/resources": { cpus: 2, gpus: 0.5 } })).at(-1)).toContain(
       "each trial takes 2 CPUs and 0.5 GPUs.",

@@ -159,7 +159,7 @@ function Facts({ search }: { search: Search }) {
         : "no latency bound";
   const parts: ReactNode[] = [
     <>
-      text <b>{task.dataset}</b>
+      on <b>{task.dataset}</b>
     </>,
     `${counted(space.n_slots, "slot")}, ${counted(space.candidates.length, "candidate")}, width ${count(space.d_model)}`,
     `${count(task.train_length)} tokens`,

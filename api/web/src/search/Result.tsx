@@ -9,10 +9,13 @@ import { Command } from "../ui/Command";
 import { bytes, fixed, signed } from "../ui/format";
 import { Strip } from "../ui/Strip";
 import { counted, milliseconds, scientific, slotList } from "./model/format";
+import { better, figure, metricsOf, references, type Metric } from "./model/metrics";
+import { modelCommands } from "./model/use";
 import { latencyWord, MEANING, spanOf, type Word } from "./model/verdict";
 
 export const Result = memo(function Result({ result, look }: { result: Found; look: (label: string) => Look }) {
   const { derived, parent, quality, latency } = result;
+  const metrics = metricsOf(result);
   const open = derived.undecided;
   return (
     <Card title="Result" className="result-card" id="result">
@@ -73,6 +76,9 @@ export const Result = memo(function Result({ result, look }: { result: Found; lo
                   </td>
                 </tr>
               )}
+              {metrics.map((each) => (
+                <MetricRow key={each.name} metric={each} />
+              ))}
               {latency && (
                 <tr>
                   <td>
@@ -109,17 +115,55 @@ export const Result = memo(function Result({ result, look }: { result: Found; lo
           </table>
         </div>
       ) : (
-        <p className="quiet">The request asked for no baseline, so there is nothing to compare with.</p>
+        <>
+          {metrics.length > 0 && (
+            <ul className="facts result-metrics">
+              {metrics.map((each) => (
+                <li key={each.name}>
+                  {each.name} <b>{figure(each.derived)}</b> <span className="quiet">{each.unit}</span>{" "}
+                  <span className="quieter">{references(each)}</span>
+                </li>
+              ))}
+            </ul>
+          )}
+          <p className="quiet">The request asked for no baseline, so there is nothing to compare with.</p>
+        </>
       )}
       {quality && quality.n_seeds < 5 && (
         <p className="quieter">
-          {counted(quality.n_seeds, "seed")} are few: read the intervals as a lower bound of the doubt. One text, one
+          {counted(quality.n_seeds, "seed")} are few: read the intervals as a lower bound of the doubt. One dataset, one
           training budget, one machine{deviceWords(result)}.
         </p>
       )}
     </Card>
   );
 });
+
+/** A figure of the field's own: a mean over seeds, told without an interval, so without a verdict. */
+function MetricRow({ metric }: { metric: Metric }) {
+  const { name, unit, derived, parent } = metric;
+  const word = better(metric);
+  return (
+    <tr>
+      <td>
+        in {name} <span className="quieter">{[unit, references(metric)].filter(Boolean).join("; ")}</span>
+      </td>
+      <td className="figure" data-says="the derived model has">
+        <b>{figure(derived)}</b>
+      </td>
+      <td className="figure" data-says="where the parent has">
+        {figure(parent)}
+      </td>
+      <td data-says="which is">
+        {derived !== null && parent !== null ? <b>{signed(derived - parent, 3)}</b> : "–"}
+        {word && <span className="quiet"> {word}</span>}
+      </td>
+      <td className="quieter" colSpan={2}>
+        mean of the seeds; no interval
+      </td>
+    </tr>
+  );
+}
 
 function serveWords(result: Found): string {
   const [serve] = (result.search["serve"] ?? []) as { batch: number; query_length: number }[];
@@ -189,7 +233,17 @@ function Interval({
 }
 
 /** The file to take away, what vouches for it, and the commands that use it. */
-export const Model = memo(function Model({ result, artifacts }: { result: Found; artifacts: readonly Artifact[] }) {
+export const Model = memo(function Model({
+  result,
+  artifacts,
+  synthetic,
+}: {
+  result: Found;
+  artifacts: readonly Artifact[];
+  /** Whether the data are a synthetic task's: the model reads token ids then. */
+  synthetic: boolean;
+}) {
+  const { packages, run } = modelCommands(result, synthetic);
   const file = artifacts.find((each) => each.kind === "export");
   return (
     <Card title="Model" className="model-card">
@@ -221,12 +275,14 @@ export const Model = memo(function Model({ result, artifacts }: { result: Found;
       ) : (
         <p className="quiet">The export's file is listed once it is written.</p>
       )}
-      <p className="quiet">It runs without Blockwright; torch and safetensors are all it needs.</p>
+      <p className="quiet">It runs without Blockwright; {listed(packages)} are all it needs.</p>
       <div className="commands">
         <Command>unzip export.zip -d model && cd model</Command>
-        <Command>pip install torch safetensors</Command>
-        <Command>{'python model.py --prompt "import " --bytes 200'}</Command>
+        <Command>{`pip install ${packages.join(" ")}`}</Command>
+        <Command>{run}</Command>
       </div>
     </Card>
   );
 });
+
+const listed = (words: string[]) => `${words.slice(0, -1).join(", ")} and ${words.at(-1) ?? ""}`;

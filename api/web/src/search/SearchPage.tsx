@@ -241,7 +241,13 @@ function Loaded({ followed, live, catalog }: { followed: Followed; live: Live; c
       {result && <Result result={result} look={look} />}
       {(result || live.rules.length > 0) && (
         <div className="search-found">
-          {result && <Model result={result} artifacts={live.artifacts} />}
+          {result && (
+            <Model
+              result={result}
+              artifacts={live.artifacts}
+              synthetic={catalog?.tasks.some((each) => each.name === result.search["dataset"]) ?? false}
+            />
+          )}
           {live.rules.map((rule) => (
             <RuleCard key={rule.id} rule={rule} seeds={trials.map((each) => each.seed)} look={look} />
           ))}

@@ -1,0 +1,47 @@
+/** The figures that papers compare, beside the quality that a search goes by; and the lines that they are read against. */
+
+import type { Result } from "../../api/types";
+import { fixed } from "../../ui/format";
+
+export interface Metric {
+  name: string;
+  /** What it counts in, or its range: "share of examples", "words". */
+  unit: string;
+  lower_is_better: boolean;
+  /** Null where no number holds it; the parent's also where there is none. */
+  derived: number | null;
+  parent: number | null;
+  /** Of whoever always gives the most frequent answer, of a blind guess, and the highest there is. */
+  majority?: number | null;
+  chance?: number | null;
+  best?: number | null;
+}
+
+/** Without what the quality says already. */
+export function metricsOf(result: Result): Metric[] {
+  const found = (result as { metrics?: Metric[] }).metrics ?? [];
+  return found.filter(({ name }) => name !== result.quality?.unit);
+}
+
+/** "0.912", "34.8", "1,204". */
+export function figure(value: number | null): string {
+  if (value === null) return "–";
+  const size = Math.abs(value);
+  return size >= 1000 ? Math.round(value).toLocaleString("en-US") : fixed(value, size >= 100 ? 1 : size >= 10 ? 2 : 3);
+}
+
+/** "of the parent, more is better": how a difference reads. */
+export function better({ derived, parent, lower_is_better }: Metric): "better" | "worse" | null {
+  if (derived === null || parent === null || derived === parent) return null;
+  return derived < parent === lower_is_better ? "better" : "worse";
+}
+
+/** "always the most frequent answer 0.588, blind guess 0.333, best there is 1.000". */
+export function references({ majority, chance, best }: Metric): string {
+  const said: [string, number | null | undefined][] = [
+    ["always the most frequent answer", majority],
+    ["a blind guess", chance],
+    ["the best there is", best],
+  ];
+  return said.flatMap(([words, value]) => (value == null ? [] : [`${words}: ${figure(value)}`])).join("; ");
+}
