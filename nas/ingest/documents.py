@@ -146,8 +146,9 @@ class Documents:
             TooShort: a part would be empty.
         """
         self._flush()
-        found = tally(self._groups)
         named = {name: self._given[name] for name in GIVEN_PARTS if name in self._given}
+        _check_named(named, self._n_rows)
+        found = tally(self._groups)
         counts = sorted((label, often) for label, (often, _) in self._labels.items())
         if len(counts) == 1:
             raise BadLabels(
@@ -175,12 +176,6 @@ class Documents:
         )
 
     def _check_parts(self, part_rows: Mapping[str, int], found: Tally, named: Mapping[str, int]) -> None:
-        if named and ("train" not in named or len(named) == 1):
-            rows = " and ".join(repr(name) for name in named)
-            raise TooShort(
-                f"all {self._n_rows:,} rows name the part {rows}; "
-                "name 'train' and one of 'validation' and 'test', or no part at all"
-            )
         if empty := next((part for part in PARTS if not part_rows[part]), None):
             said = f"{self._n_rows:,} documents, {found.n_duplicates:,} of them duplicates"
             if found.n_left_out:
@@ -199,6 +194,16 @@ class Documents:
                 f"label {missing[0]!r} stands in no training document{more}, so it can never be predicted; "
                 f"it stands {self._labels[missing[0]][0]:,} times: give more documents of it, or leave it out"
             )
+
+
+def _check_named(named: Mapping[str, int], n_rows: int) -> None:
+    """Raises: TooShort: there is nothing to train on, or nothing held out."""
+    if named and ("train" not in named or len(named) == 1):
+        rows = " and ".join(repr(name) for name in named)
+        raise TooShort(
+            f"all {n_rows:,} rows name the part {rows}; "
+            "name 'train' and one of 'validation' and 'test', or no part at all"
+        )
 
 
 def _cut(value: Any) -> Any:

@@ -107,7 +107,7 @@ class _Reader(Iterator[list[str]]):
 
     def _bounded(self) -> Iterator[str]:
         for line in self._lines:
-            self._size += len(line)
+            self._size += len(line) + 1
             self._values += line.count(self._delimiter)
             if self._size > MAX_ROW:
                 raise row_too_large("row", self._row)
