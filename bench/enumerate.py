@@ -40,15 +40,13 @@ from nas.data.enumerated import (
     COSTS,
     EMPTY,
     FOLDER,
-    LENGTH,
-    LONGER,
     N_STEPS,
     REACHED,
     RUN_COLUMNS,
     RUNS,
     SAMPLE,
+    SETTINGS,
     STACKS,
-    TASKS,
     TEXT,
     TEXT_SHA256,
     Cost,
@@ -260,9 +258,9 @@ def costs_of(task: str, length: int, stacks: Sequence[str], rounds: int) -> dict
     for stack in stacks:
         run = Run(task, length, stack)
         networks[stack] = network_of(run, request_of(run)).eval()
-    tokens = torch.randint(
-        256 if task == TEXT else 32, (LATENCY_BATCH, length), generator=torch.Generator().manual_seed(0)
-    )
+    request = request_of(Run(task, length, EMPTY))
+    size = (LATENCY_BATCH, length)
+    tokens = torch.randint(request.task.vocab_size, size, generator=torch.Generator().manual_seed(0))
     times: dict[str, list[float]] = {stack: [] for stack in stacks}
     order, shuffle = list(stacks), random.Random(0).shuffle
     for number in range(-UNTIMED_ROUNDS, rounds):
@@ -293,8 +291,7 @@ def main() -> None:
     if arguments.show:
         print_table(load(arguments.folder))
     elif arguments.latency:
-        settings = [*((task, LENGTH) for task in TASKS), (TEXT, LONGER)]
-        measure_costs(arguments.folder, settings, [*STACKS, *SAMPLE], LATENCY_ROUNDS)
+        measure_costs(arguments.folder, SETTINGS, [*STACKS, *SAMPLE], LATENCY_ROUNDS)
     else:
         fill(arguments.folder, arguments.workers, arguments.limit, Table.missing)
 
