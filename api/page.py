@@ -21,7 +21,9 @@ POLICY = (
     " frame-ancestors 'none'"
 )
 ASSETS = "/assets/"  # file names carry a hash of the content
-_PAGES = re.compile(r"/|/new|/datasets|/searches/[^/]+|/index\.html|/icon\.svg|/theme\.js|/assets/[A-Za-z0-9_.-]+")
+_PAGES = re.compile(
+    r"/|/new|/datasets(?:/[^/]+)?|/searches/[^/]+|/index\.html|/icon\.svg|/theme\.js|/assets/[A-Za-z0-9_.-]+"
+)
 
 
 def is_page(method: str, path: str) -> bool:

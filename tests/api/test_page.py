@@ -35,7 +35,9 @@ def served(folder: Path, settings: Settings) -> Iterator[Running]:
         yield found
 
 
-@pytest.mark.parametrize("path", ["/", "/new", "/new?preset=par", "/datasets", f"/searches/{UNKNOWN}?step=3"])
+@pytest.mark.parametrize(
+    "path", ["/", "/new", "/new?preset=par", "/datasets", "/datasets/wikitext-2.txt", f"/searches/{UNKNOWN}?step=3"]
+)
 def test_the_addresses_of_the_page_are_open_and_answer_its_index(served: Running, path: str) -> None:
     answer = served.http.get(path, headers=HTML)
     assert (answer.status_code, answer.text) == (200, INDEX)
