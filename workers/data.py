@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nas.config import SearchRequest, Task, Tokenizer
-from nas.data.encode import Encoded, encode, open_encoded
+from nas.data.encode import encode
+from nas.data.encoded import TOKENIZER, Encoded, open_encoded
 from nas.data.parts import Parts
 from nas.data.pin import check_fingerprint, pin_synthetic
 from nas.data.synthetic.generated import synthetic_parts
@@ -30,12 +31,16 @@ class Prepared:
         request: with their fingerprint and sizes.
         folder: of the encoded data; None of a synthetic task, whose examples are drawn.
         corpus: standard corpus whose conventions hold, if any.
+        tokenizer: file of a learnt or uploaded one.
+        eos_id: what ends a document, if anything.
         labels: names of the classes, by number; empty without.
     """
 
     request: SearchRequest
     folder: Path | None
     corpus: str | None = None
+    tokenizer: Path | None = None
+    eos_id: int | None = None
     labels: tuple[str, ...] = ()
 
 
@@ -53,7 +58,15 @@ def prepare(request: SearchRequest, store: Store) -> Prepared:
     task = task.model_copy(update={"tokenizer": Tokenizer.model_validate(encoded.tokenizer)})
     pinned = request.model_copy(update={"task": task}).with_data(encoded.fingerprint, encoded.sizes)
     encoded.check(pinned.task, request.method.batch_size)
-    return Prepared(pinned, encoded.folder, encoded.corpus, encoded.labels)
+    learnt = encoded.folder / TOKENIZER
+    return Prepared(
+        pinned,
+        encoded.folder,
+        encoded.corpus,
+        tokenizer=learnt if learnt.exists() else None,
+        eos_id=encoded.eos_id,
+        labels=encoded.labels,
+    )
 
 
 def open_parts(task: Task, folder: str | None) -> Parts:

@@ -477,6 +477,9 @@ def export(inputs: Inputs, winner: Retrained, comparison: Comparison | None, sto
         architecture=architecture.to_json(request.space.shape()),
         request=request.model_dump(mode="json"),
         figures=_figures(winner, comparison, inputs),
+        tokenizer=inputs.data.tokenizer,
+        eos_id=inputs.data.eos_id,
+        labels=inputs.data.labels,
     )
     checked = check_export(bundle.zip, network)
     store.artifact("export", bundle.zip, bundle.sha256, "application/zip")

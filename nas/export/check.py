@@ -28,6 +28,7 @@ from nas.network import Network
 
 TOLERANCE = 1e-5  # largest difference of a logit; another order of summation gives about 1e-6
 TIMEOUT_S = 300
+MOST_LOGITS = 2**24  # of an input: 64 MiB; a vocabulary of words at every position could take all memory
 
 _LOGITS = """
 import sys
@@ -35,14 +36,15 @@ sys.path.insert(0, sys.argv[1])
 import model, torch
 from safetensors.torch import load_file
 network = model.load()
-inputs = load_file(sys.argv[2])
+inputs, most = load_file(sys.argv[2]), int(sys.argv[4])
 memory, logits = None, []
 with torch.inference_mode():
     for name in sorted(inputs):
         if not name.endswith(".real"):
             real = inputs.get(name + ".real")
             hidden, memory = network.body(inputs[name], memory, key_padding=real)
-            told = network.backbone.classes(hidden, real) if network.backbone.pools else network.backbone.head(hidden)
+            pools = network.backbone.pools
+            told = network.backbone.classes(hidden, real) if pools else network.backbone.head(hidden[:, -most:])
             logits.append(told.flatten())
 logits = torch.cat(logits)
 torch.from_file(sys.argv[3], shared=True, size=len(logits)).copy_(logits)  # saving with safetensors would need numpy
@@ -76,14 +78,15 @@ def check_export(archive: Path, network: Network, *, prompt: str | None = None, 
         for name, length in {"full": shape.max_len, "short": max(1, shape.max_len // 3)}.items()
     }
     if network.config.backbone.n_classes:  # those alone are given texts of several lengths together
-        inputs["padded"] = inputs["full"].clone()
+        inputs["padded"] = inputs["full"].clone().clone()
         inputs["padded.real"] = torch.arange(shape.max_len) < torch.tensor([[shape.max_len], [-(-shape.max_len // 3)]])
     with unpacked(archive) as export:
         given, answered = export.scratch / "tokens.safetensors", export.scratch / "logits"
         save_file(inputs, given)
-        export.run(["-I", "-c", _LOGITS, str(export.folder), str(given), str(answered)])
+        most = max(1, MOST_LOGITS // (2 * network.config.vocab_size))
+        export.run(["-I", "-c", _LOGITS, str(export.folder), str(given), str(answered), str(most)])
         got = torch.from_file(str(answered), size=answered.stat().st_size // 4)
-        difference = (got - _logits(network.eval(), inputs)).abs().max().item()
+        difference = (got - _logits(network.eval(), inputs, most)).abs().max().item()
         sample = export.sample(_prompt(export.form, shape.max_len) if prompt is None else prompt, n_bytes)
     if not difference <= TOLERANCE:  # not: a NaN fails too
         raise ExportFailed(
@@ -103,14 +106,21 @@ def _prompt(form: Form, longest: int) -> str:
 
 
 @torch.inference_mode()
-def _logits(network: Network, inputs: Mapping[str, Tensor]) -> Tensor:
-    """What _LOGITS computes: of all inputs in the order of their names, each with the memory of the one before."""
+def _logits(network: Network, inputs: Mapping[str, Tensor], most: int) -> Tensor:
+    """What _LOGITS computes: of all inputs in the order of their names, each with the memory of the one before.
+
+    Args:
+        network: in evaluation mode.
+        inputs: name -> (B, T) token ids; "<name>.real" -> (B, T) bool, True where a token of <name> is real.
+        most: of each row, the logits of so many last positions; of whole sequences there are no positions.
+    """
     memory, logits = None, []
     for name in sorted(inputs):
         if not name.endswith(".real"):
             real = inputs.get(f"{name}.real")
             hidden, memory = network.body(inputs[name], memory, key_padding=real)
-            told = network.backbone.classes(hidden, real) if network.backbone.pools else network.backbone.head(hidden)
+            pools = network.backbone.pools
+            told = network.backbone.classes(hidden, real) if pools else network.backbone.head(hidden[:, -most:])
             logits.append(told.flatten())
     return torch.cat(logits)
 

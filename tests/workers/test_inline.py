@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nas.data.encode import encode
 
 from nas.config import SearchRequest, ServeMode, Tokenizer
 from nas.data.corpora import text_file
+from nas.data.encode import encode
 from nas.errors import DataError, Infeasible, InvalidInput, SearchFailed
 from nas.ingest.card import Dataset
 from tests import tiny
