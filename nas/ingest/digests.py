@@ -44,7 +44,7 @@ class Digests:
         self._path = path
         self._pending = array("Q")
         self._runs: list[tuple[int, list[int]]] = []  # (first entry in the file, where each range begins in the run)
-        self._n_entries = 0
+        self.n_entries = 0  # in the file
 
     def add(self, digest: int) -> None:
         self._pending.append(digest)
@@ -63,20 +63,20 @@ class Digests:
         with self._path.open("ab") as file:
             file.write(entries.tobytes())
         firsts = np.arange(1, _RANGES, dtype=np.uint64) << np.uint64(56)
-        self._runs.append((self._n_entries, [0, *np.searchsorted(values, firsts).tolist(), len(values)]))
-        self._n_entries += len(values)
+        self._runs.append((self.n_entries, [0, *np.searchsorted(values, firsts).tolist(), len(values)]))
+        self.n_entries += len(values)
         self._pending = array("Q")
 
-    def entries(self, number: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-        """Distinct digests of range `number`, sorted, and how often each stands; of all runs."""
+    def entries(self, first: int, end: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        """Distinct digests of the ranges from `first` to before `end`, sorted, and how often each stands in all runs."""
         import numpy as np
 
         found = [np.empty(0, _ENTRY)]
         for begin, edges in self._runs:
-            first, end = edges[number], edges[number + 1]
-            if end > first:
-                size = found[0].itemsize
-                found.append(np.fromfile(self._path, _ENTRY, count=end - first, offset=(begin + first) * size))
+            number = edges[end] - edges[first]
+            if number:
+                offset = (begin + edges[first]) * found[0].itemsize
+                found.append(np.fromfile(self._path, _ENTRY, count=number, offset=offset))
         entries = np.concatenate(found)
         values, where = np.unique(entries["digest"], return_inverse=True)
         return values, np.bincount(where, entries["count"], len(values)).astype(np.int64)
@@ -90,8 +90,11 @@ def tally(groups: Mapping[str | None, Digests]) -> Tally:
     n_duplicates = n_left_out = 0
     for digests in groups.values():
         digests.flush()
-    for number in range(_RANGES):
-        found = {given: digests.entries(number) for given, digests in groups.items()}
+    # So many ranges at once that they hold about four runs.
+    step = min(_RANGES, max(1, 4 * RUN * _RANGES // max(1, sum(each.n_entries for each in groups.values()))))
+    for first in range(0, _RANGES, step):
+        end = min(first + step, _RANGES)
+        found = {given: digests.entries(first, end) for given, digests in groups.items()}
         every = np.unique(np.concatenate([values for values, _ in found.values()]))
         n_duplicates += sum(int(often.sum()) for _, often in found.values()) - len(every)
         for given, (values, often) in found.items():
@@ -99,8 +102,9 @@ def tally(groups: Mapping[str | None, Digests]) -> Tally:
                 held_out = np.isin(values, np.concatenate([found[name][0] for name in _held_out(found)]))
                 n_left_out += int(often[held_out].sum())
                 values, often = values[~held_out], often[~held_out]
-            bins = (values >> np.uint64(_SHIFT)).astype(np.int64)
-            counts[given] += np.bincount(bins, often, BINS).astype(np.int64)
+            bins = slice(first * BINS // _RANGES, end * BINS // _RANGES)
+            places = (values >> np.uint64(_SHIFT)).astype(np.int64) - bins.start
+            counts[given][bins] = np.bincount(places, often, bins.stop - bins.start)
     return Tally(counts, n_duplicates, n_left_out)
 
 

@@ -33,7 +33,7 @@ def jsonl(rows: Iterable[Any]) -> bytes:
 
 def table(rows: Sequence[Mapping[str, Any]], delimiter: str = ",") -> bytes:
     out = io.StringIO()
-    writer = csv.DictWriter(out, list(rows[0]), delimiter=delimiter, lineterminator="\n")
+    writer = csv.DictWriter(out, list(rows[0]), delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_ALL)
     writer.writeheader()
     writer.writerows(rows)
     return out.getvalue().encode()
