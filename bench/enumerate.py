@@ -72,7 +72,13 @@ from nas.training import generator, learning_rate, loss_of, weight_step, weights
 # them to find the token before (measured on shift-then-match: AA reaches 0.99 after 300 updates with, 0.8 after 1,000
 # without).
 POSITIONS = {"token-wise": "none", "offset": "none", "lookup": "none", "shift-then-match": "rotary", TEXT: "rotary"}
-CANDIDATES = ["attention", "ffn", "identity", "sgu", {"label": "mgk", "block": "mgk", "options": {"n_keys": 2}}]
+CANDIDATES = [
+    "attention",
+    "ffn",
+    "identity",
+    "sgu",
+    {"label": "mgk", "block": "mgk", "options": {"n_heads": 2, "n_keys": 2}},
+]
 TOKENS = 2048  # of a batch, at every length
 VALIDATION_WINDOWS, TEST_WINDOWS = 128, 512
 LATENCY_BATCH, LATENCY_ROUNDS, UNTIMED_ROUNDS = 8, 40, 3
@@ -124,16 +130,17 @@ def network_of(run: Run, request: SearchRequest) -> Network:
 
 
 def parts_of(task: Task) -> Parts:
-    return synthetic_parts(task) if task.synthetic is not None else split(_text(), task.train_length, 1)
+    return synthetic_parts(task) if task.synthetic is not None else split(text(), task.train_length, 1)
 
 
 @cache
-def _text() -> bytes:
+def text() -> bytes:
     """Raises: SystemExit: it is another text than that of the rows; other Pythons have other documentation."""
-    text = read_corpus(TEXT)
-    if fingerprint(text) != TEXT_SHA256:
-        raise SystemExit(f"{TEXT} has sha256 {fingerprint(text)} in this Python; the table's rows are of {TEXT_SHA256}")
-    return text
+    corpus = read_corpus(TEXT)
+    found = fingerprint(corpus)
+    if found != TEXT_SHA256:
+        raise SystemExit(f"{TEXT} has sha256 {found} in this Python; the table's rows are of {TEXT_SHA256}")
+    return corpus
 
 
 def train(run: Run) -> Row:
@@ -187,7 +194,7 @@ def fill(folder: Path, n_workers: int, limit: int | None, missing: Callable[[Tab
         limit: trainings to make at most; None: all.
         missing: of a table, by stages; a stage is asked for when those before it are there.
     """
-    with _locked(folder / RUNS) as file:
+    with locked(folder / RUNS) as file:
         n_made = 0
         while stage := next((each for each in missing(load(folder)) if each), None):
             runs = stage if limit is None else stage[: limit - n_made]
@@ -211,7 +218,7 @@ def _trained(runs: Sequence[Run], n_workers: int) -> Iterator[Row]:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[int]:
+def locked(path: Path) -> Iterator[int]:
     """The file of rows, for appending, with its header, and without the half line that a full disk may have left.
 
     Raises:

@@ -15,7 +15,7 @@ import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from statistics import fmean
@@ -124,7 +124,8 @@ class Entry:
 
 _MEASURED: Mapping[str, type[Any]] = {"steps": int, "accuracy": float, "nats": float, "seconds": float}
 RUN_COLUMNS = ("task", "length", "stack", "n_slots", "seed", "lr", *_MEASURED, "version")
-COST_COLUMNS = ("task", "length", "stack", *(each.name for each in fields(Cost)))
+_COST: Mapping[str, type[Any]] = {"parameters": int, "latency_ms": float, "iqr_ms": float}
+COST_COLUMNS = ("task", "length", "stack", *_COST)
 
 
 def canonical(stack: str) -> str:
@@ -243,9 +244,9 @@ def load(folder: Path = FOLDER) -> Table:
     costs = {}
     for place, values in _read(folder / COSTS, COST_COLUMNS):
         with _told(place):
-            key = (values["task"], int(values["length"]), values["stack"])
+            key = (values["task"], _number(values, "length", int), values["stack"])
             _check_run(Run(*key))
-            costs[key] = Cost(int(values["parameters"]), float(values["latency_ms"]), float(values["iqr_ms"]))
+            costs[key] = Cost(*(_number(values, name, kind) for name, kind in _COST.items()))
     return Table(rows, costs)
 
 
@@ -296,7 +297,8 @@ def _read(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, dict[str, s
     with path.open(newline="") as file:
         reader = csv.DictReader(file)
         if tuple(reader.fieldnames or ()) != tuple(columns):
-            raise DataError(f"{path.name} has columns {','.join(reader.fieldnames or ())}; wanted {','.join(columns)}")
+            found = ",".join(reader.fieldnames or ())
+            raise DataError(f"{path.name} has columns {found or 'none'}; it must have {','.join(columns)}")
         for number, values in enumerate(reader, 1):
             place = f"{path.name}, row {number:,}"
             if None in values or None in values.values():
@@ -306,13 +308,14 @@ def _read(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, dict[str, s
 
 def _row(values: Mapping[str, str]) -> Row:
     """Raises: ValueError: a value is not what it must be."""
-    run = Run(values["task"], int(values["length"]), values["stack"], int(values["seed"]), float(values["lr"]))
+    length, seed, slots, version = (_number(values, name, int) for name in ("length", "seed", "n_slots", "version"))
+    run = Run(values["task"], length, values["stack"], seed, _number(values, "lr", float))
     _check_run(run)
-    if int(values["version"]) != VERSION:
-        raise ValueError(f"version is {values['version']}; this code reads {VERSION}")
-    if int(values["n_slots"]) != n_slots(run.stack):
-        raise ValueError(f"n_slots is {values['n_slots']} for stack {run.stack!r}; it must be {n_slots(run.stack)}")
-    row = Row(run, *(kind(values[name]) for name, kind in _MEASURED.items()))
+    if version != VERSION:
+        raise ValueError(f"version is {version}; this code reads {VERSION}")
+    if slots != n_slots(run.stack):
+        raise ValueError(f"n_slots is {slots} for stack {run.stack!r}; it must be {n_slots(run.stack)}")
+    row = Row(run, *(_number(values, name, kind) for name, kind in _MEASURED.items()))
     if not 1 <= row.steps <= N_STEPS:
         raise ValueError(f"steps is {row.steps}; it must be between 1 and {N_STEPS}")
     if not 0 <= row.accuracy <= 1:
@@ -320,6 +323,14 @@ def _row(values: Mapping[str, str]) -> Row:
     if math.isnan(row.nats) or row.nats < 0:
         raise ValueError(f"nats is {row.nats}; it must not be negative")
     return row
+
+
+def _number(values: Mapping[str, str], name: str, kind: type[Any]) -> Any:
+    """Raises: ValueError: a value is none of its kind."""
+    try:
+        return kind(values[name])
+    except ValueError:
+        raise ValueError(f"{name} is {values[name]!r}; it must be a number") from None
 
 
 def _check_run(run: Run) -> None:
