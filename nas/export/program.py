@@ -181,6 +181,8 @@ def _labels(network: Network, vocabulary: Vocabulary, form: Form, parsed: argpar
         tokens = _tensor(_cut(vocabulary.ids(parsed.prompt), network), network)
         return " ".join(form.label(each) for each in probabilities(network, tokens).argmax(dim=-1).tolist())
     words = parsed.prompt.split()
+    if not words:
+        raise ValueError("there is nothing to read; give at least one word")
     ids, firsts = _words(vocabulary, words, [] if form.eos_id is None else [form.eos_id])
     ids = _cut(ids, network)
     answers = probabilities(network, _tensor(ids, network)).argmax(dim=-1).tolist()

@@ -149,7 +149,7 @@ def test_a_network_with_memory_is_checked_with_it(tmp_path: Path) -> None:
 def test_compared_logits_depend_on_memory() -> None:
     forgetful = network(config=replace(RECURRENT, shape=replace(RECURRENT.shape, eval_memory_length=1)))
     inputs = {"full": torch.zeros(2, 128, dtype=torch.long), "short": torch.ones(2, 42, dtype=torch.long)}
-    first, second = (check._logits(each.eval(), inputs) for each in (network(config=RECURRENT), forgetful))
+    first, second = (check._logits(each.eval(), inputs, 128) for each in (network(config=RECURRENT), forgetful))
     assert torch.equal(first[: 2 * 128 * 256], second[: 2 * 128 * 256])
     assert not torch.allclose(first[2 * 128 * 256 :], second[2 * 128 * 256 :], atol=1e-4)
 

@@ -317,10 +317,11 @@ def test_token_ids_are_read_where_there_is_no_text(
         ("causal_lm", "ids", ["--ids", "40"], r"token id 40 is too large; the network has 40"),
         ("causal_lm", "ids", ["--ids", " "], r"there is nothing to read; give at least one token"),
         ("causal_lm", "words", ["--prompt", " "], r"there is nothing to read; give at least one token"),
+        ("token_classification", "words", ["--prompt", " "], r"there is nothing to read; give at least one word"),
         ("masked_lm", "ids", ["--ids", "3 4"], r"this model fills in hidden tokens; give a --ids with '_' for each"),
         ("masked_lm", "words", ["--prompt", "a"], r"this model fills in hidden tokens; give a --prompt with '.MASK.'"),
     ],
-    ids=["no number", "negative", "too large", "no id", "no word", "no hidden id", "no hidden word"],
+    ids=["no number", "negative", "too large", "no id", "no word", "nothing to label", "no hidden id", "no hidden word"],
 )  # fmt: skip
 def test_what_cannot_be_read_gets_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], objective: str, kind: str, typed: list[str], message: str
@@ -492,10 +493,19 @@ def test_compared_logits_depend_on_padding(objective: str) -> None:
     tokens = torch.zeros(2, 24, dtype=torch.long)
     tokens[:, 12:] = 1
     inputs = {"padded": tokens, "padded.real": torch.arange(24) < torch.tensor([[24], [12]])}
-    padded, whole = check._logits(network, inputs), check._logits(network, {"padded": tokens})
+    padded, whole = (check._logits(network, each, 24) for each in (inputs, {"padded": tokens}))
     half = len(padded) // 2
     assert torch.equal(padded[:half], whole[:half])
     assert not torch.allclose(padded[half:], whole[half:], atol=1e-4)
+
+
+def test_few_positions_of_a_large_vocabulary_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bundle, network = export(tmp_path, "causal_lm", "bytes")
+    tokens = {"full": torch.arange(24)[None]}
+    few, all_ = (check._logits(network, tokens, most) for most in (5, 24))
+    assert torch.equal(few, all_[-5 * 256 :])
+    monkeypatch.setattr("nas.export.check.MOST_LOGITS", 2 * 256 * 5)
+    assert check_export(bundle.zip, network, n_bytes=5).logits_max_abs_difference <= 1e-5
 
 
 def test_only_readers_of_a_tokenizer_file_are_given_the_library(tmp_path: Path) -> None:
