@@ -86,7 +86,7 @@ def take(browser: Browser, http: httpx.Client, out: Path) -> None:
     shot("finished-dark", f"/searches/{finished['id']}", "#result", "#result", scheme="dark")
     shot("failed", f"/searches/{failed['id']}", "[role=alert]", ".search-head")
     shot("new", "/new", "textarea", ".writing", height=1000)
-    shot("texts", f"/datasets?show={TEXT}", "pre", "main section")
+    shot("datasets", f"/datasets/{TEXT}", "h1", "main section")
     wait(http, running)
 
 

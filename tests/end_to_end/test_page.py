@@ -155,19 +155,22 @@ def test_a_text_is_uploaded_looked_at_used_and_removed(tab: Watched) -> None:
         "() => {const d = new DataTransfer(); d.items.add(new File(['Call me Ishmael. '.repeat(100)], %s)); return d}"
     )
     dropped = page.evaluate_handle(make % json.dumps("My Notes (2).txt"))
-    page.get_by_role("region", name="upload a text").dispatch_event("drop", {"dataTransfer": dropped})
+    page.get_by_role("region", name="upload a dataset").dispatch_event("drop", {"dataTransfer": dropped})
     expect(page.get_by_label("Name")).to_have_value("my-notes-2")
     page.get_by_role("button", name="Upload").click()
     expect(page.get_by_text("is here: 1.7 kB")).to_be_visible()
-    expect(page.get_by_label("beginning of my-notes-2")).to_contain_text("Call me Ishmael.")
     page.get_by_role("status").get_by_role("link", name="Use it in a new search").click()
     page.wait_for_url("**/new?dataset=my-notes-2")
-    expect(page.get_by_label("Text")).to_have_value("my-notes-2")
+    expect(page.get_by_label("Dataset")).to_have_value("my-notes-2")
 
-    page.get_by_role("link", name="Texts").click()
+    page.get_by_role("link", name="Datasets").click()
+    page.get_by_role("link", name="my-notes-2", exact=True).click()
+    expect(page.get_by_label("beginning of my-notes-2")).to_contain_text("Call me Ishmael.")
     page.get_by_role("button", name="remove my-notes-2").click()
     page.get_by_role("group", name="remove my-notes-2?").get_by_role("button", name="Remove").click()
-    expect(page.get_by_role("button", name="remove my-notes-2")).to_have_count(0)
+    page.wait_for_url("**/datasets")
+    expect(page.get_by_role("heading", name="Datasets")).to_be_visible()
+    expect(page.get_by_role("link", name="my-notes-2", exact=True)).to_have_count(0)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +185,7 @@ def test_what_is_no_text_is_refused_with_its_place(tab: Watched, content: bytes,
     page = tab.open("/datasets")
     upload(page, "thing.txt", content)
     expect(page.get_by_role("alert")).to_contain_text(reason)
-    tab.allow("refused: POST", "/api/v1/datasets?name=thing: 422")
+    tab.allow("refused: POST", "/api/v1/datasets?name=thing&", "422")
     tab.allow("console error", "422")
     page.get_by_label("Name").fill("Thing")
     expect(page.get_by_text("a name begins with a small letter or a digit")).to_be_visible()
@@ -227,7 +230,7 @@ def test_from_a_text_to_a_model_that_runs(tab: Watched, tmp_path: Path) -> None:
     page = tab.open("/datasets")
     upload(page, "topics.txt", read_corpus("python-docs"))
     page.get_by_role("status").get_by_role("link", name="Use it in a new search").click()
-    expect(page.get_by_label("Text")).to_have_value("topics")
+    expect(page.get_by_label("Dataset")).to_have_value("topics")
     search_id = start(page, REQUEST)
 
     # Live: while the search runs there is the heat map, the strip of leaders, a curve, and it goes on by itself.
@@ -241,7 +244,8 @@ def test_from_a_text_to_a_model_that_runs(tab: Watched, tmp_path: Path) -> None:
     )
 
     # Its text stays as long as it is needed.
-    page.get_by_role("link", name="Texts").click()
+    page.get_by_role("link", name="Datasets").click()
+    page.get_by_role("link", name="topics", exact=True).click()
     page.get_by_role("button", name="remove topics").click()
     page.get_by_role("group", name="remove topics?").get_by_role("button", name="Remove").click()
     page.get_by_role("link", name="from a text of mine").click()
@@ -269,7 +273,7 @@ def test_from_a_text_to_a_model_that_runs(tab: Watched, tmp_path: Path) -> None:
     expect(page.get_by_role("heading", name="Slot 2")).to_be_visible()
 
     page.set_viewport_size({"width": 390, "height": 844})
-    for path in ("/", "/new", "/datasets?show=topics", f"/searches/{search_id}"):
+    for path in ("/", "/new", "/datasets", "/datasets/topics", f"/searches/{search_id}"):
         tab.open(path)
         expect(page.get_by_role("heading", level=1)).to_be_visible()
         expect(page.locator("main").get_by_role("listitem").or_(page.locator("main td")).first).to_be_visible()

@@ -36,6 +36,12 @@ describe("a draft", () => {
     expect(typed.text).toBe('{"name": "x"}');
   });
 
+  it("writes out what a change leaves to defaults", () => {
+    const parts: [string, Json][] = [["/task/tokenizer", { type: "words" }]];
+    const set = changed(rules, loaded(), { type: "set", parts });
+    expect(JSON.parse(set.text).task.tokenizer).toMatchObject({ type: "words", vocab_size: null, min_count: 1 });
+  });
+
   it("keeps the last good request while the text is none, also over a reload", () => {
     const good = changed(rules, loaded(), { type: "set", parts: [["/space/n_slots", 9]] });
     const bad = changed(rules, good, { type: "typed", text: good.text.replace('"n_slots": 9', '"n_slots": 9 9') });
@@ -68,13 +74,18 @@ describe("the address", () => {
     expect(get(begin(known, [], null, "preset=none"), "/name")).toBe("quickstart");
     const request = begin(known, [], null, "dataset=mine");
     expect([get(request, "/task/dataset"), get(request, "/name")]).toEqual(["mine", "mine"]);
+    const read = begin(known, [], null, sourceOf(new URLSearchParams("tokenizer=pieces&preset=decoder")));
+    expect(get(read, "/task/tokenizer")).toEqual({ type: "file", name: "pieces" });
   });
 
   it("of an earlier search leaves out what that run filled in", () => {
-    const ran = { ...presets["par"], latency_table: "abc" };
+    const task = { ...(catalog.presets.par.task as object), sizes: { vocab_size: 9 }, dataset_fingerprint: "f" };
+    const ran = { ...presets["par"], task, latency_table: "abc" };
     const request = begin(known, [], { request: ran }, "from=some-id");
     expect(get(request, "/name")).toBe("par");
-    expect([get(request, "/latency_table"), get(request, "/task/dataset_fingerprint")]).toEqual([null, null]);
+    for (const each of ["/latency_table", "/task/dataset_fingerprint", "/task/sizes"]) {
+      expect(get(request, each), each).toBeNull();
+    }
   });
 });
 

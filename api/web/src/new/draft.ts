@@ -46,7 +46,10 @@ export function changed(rules: Rules, draft: Draft | null, change: Change): Draf
   if (draft === null) throw new Error(`a draft begins before it is ${change.type}`);
   if (change.type === "typed") return written(rules, draft, change.text, newKey());
   if (change.type === "formatted") return written(rules, draft, format(draft.value), draft.key);
-  const value = change.parts.reduce((now, [pointer, part]) => set(now, pointer, part), draft.value);
+  const value = withDefaults(
+    rules,
+    change.parts.reduce((now, [pointer, part]) => set(now, pointer, part), draft.value),
+  );
   return same(value, draft.value) ? draft : written(rules, draft, format(value), newKey());
 }
 
