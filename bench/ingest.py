@@ -5,7 +5,8 @@
 Files are made in a temporary folder, one after another, and removed; each is read by a process of its own, whose peak
 of resident memory is asked of the system. Words are drawn from a fixed list, so that texts compress as texts do, and
 nearly all documents differ. "short" are JSON lines with a text of about 50 bytes: it has the most documents.
-Sizes and rates are those of the unpacked content. Prints a table, and last one line of JSON.
+Sizes and rates are those of the unpacked content; CPU seconds are what counts on a machine that others use too.
+Prints a table, and last one line of JSON.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ _BLOCK = 4 << 20  # bytes that are made at once
 _CHILD = """
 import json, resource, subprocess, sys
 done = subprocess.run([sys.executable, "-m", "nas.ingest", *sys.argv[1:]], stdout=subprocess.PIPE, check=False)
-peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-print(json.dumps({"peak_kib": peak, "answer": json.loads(done.stdout)}))
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+seconds = used.ru_utime + used.ru_stime
+print(json.dumps({"peak_kib": used.ru_maxrss, "cpu_s": seconds, "answer": json.loads(done.stdout)}))
 """
 
 
@@ -132,7 +134,9 @@ def measure(what: str, n_bytes: int, folder: Path) -> dict[str, Any]:
         "content_mb": round(content / 1e6),
         "rows": card["n_rows"],
         "seconds": round(seconds, 1),
+        "cpu_seconds": round(found["cpu_s"], 1),
         "mb_per_s": round(content / 1e6 / seconds, 1),
+        "mb_per_cpu_s": round(content / 1e6 / found["cpu_s"], 1),
         "peak_mb": round(found["peak_kib"] * 1024 / 1e6),
     }
 
@@ -144,14 +148,16 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=None, help="where files are made; the system's if not given")
     asked = parser.parse_args()
     results = []
-    print(f"{'format':10} {'MB':>6} {'rows':>11} {'seconds':>8} {'MB/s':>7} {'peak MB':>8}")
+    print(
+        f"{'format':10} {'MB':>6} {'rows':>11} {'seconds':>8} {'CPU s':>7} {'MB/s':>7} {'MB/CPU s':>9} {'peak MB':>8}"
+    )
     with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
         for what in asked.formats.split(","):
             each = measure(what, int(asked.gigabytes * 1e9), Path(folder))
             results.append(each)
             print(
                 f"{each['format']:10} {each['content_mb']:6,} {each['rows']:11,} {each['seconds']:8} "
-                f"{each['mb_per_s']:7} {each['peak_mb']:8,}",
+                f"{each['cpu_seconds']:7} {each['mb_per_s']:7} {each['mb_per_cpu_s']:9} {each['peak_mb']:8,}",
                 flush=True,
             )
     print(json.dumps({"bench": "ingest", "results": results}))

@@ -68,7 +68,7 @@ class Digests:
         self._pending = array("Q")
 
     def entries(self, first: int, end: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-        """Distinct digests of the ranges from `first` to before `end`, sorted, and how often each stands in all runs."""
+        """Distinct digests of the ranges from `first` to before `end`, sorted, and how often each stands."""
         import numpy as np
 
         found = [np.empty(0, _ENTRY)]

@@ -48,7 +48,7 @@ class Documents:
         self._labels: dict[str, list[int]] = {}  # how often, and the first bin of training documents
         self._characters = Characters()
         self._lengths = Lengths()
-        self._pending: list[str] = []
+        self._pending: list[bytes] = []
         self._n_pending = 0
         self._samples: list[dict[str, Any]] = []
 
@@ -67,14 +67,19 @@ class Documents:
             label_json = f',"labels":{_quote(labels)}'
         else:
             texts, said = self._texts(number, row)
-            labels = [label_of(fields.label, number, row)] if fields.label is not None else []
-            label_json = f',"label":{_quote(labels[0])}' if labels else ""
-            if fields.no_label and "label" in row:
+            labels, label_json = [], ""
+            if fields.label is not None:
+                value = row.get(fields.label)
+                seen = isinstance(value, str) and value in self._labels
+                label = str(value) if seen else label_of(fields.label, number, row)
+                labels, label_json = [label], f',"label":{_quote(label)}'
+            elif fields.no_label and "label" in row:
                 raise BadRow(f"row {number:,} has a field 'label', earlier rows have none; give every row one, or none")
         part_json = "" if given is None else f',"part":"{given}"'
         try:
             content = said.encode()
             line = content + f"{label_json}{part_json}}}\n".encode()
+            self._look([text.encode() for text in texts])
         except UnicodeEncodeError:
             raise half_a_character(number) from None
         if len(line) > MAX_ROW:
@@ -86,7 +91,6 @@ class Documents:
         self._n_rows += 1
         if labels:
             self._count(number, labels, digest >> 48 if given in (None, "train") else BINS)
-        self._look(texts)
         if len(self._samples) < 3:
             self._samples.append({name: _cut(value) for name, value in json.loads(line).items()})
 
@@ -124,17 +128,17 @@ class Documents:
                 if bin_number < known[1]:
                     known[1] = bin_number
 
-    def _look(self, texts: list[str]) -> None:
+    def _look(self, texts: list[bytes]) -> None:
         self._pending += texts
         self._n_pending += sum(map(len, texts))
         if self._n_pending >= BLOCK or len(self._pending) >= BLOCK >> 4:
             self._flush()
 
     def _flush(self) -> None:
-        self._characters.feed("".join(self._pending).encode())
+        self._characters.feed(b"".join(self._pending))
         pairs = 1 if self._fields.pair is None else 2
-        lengths = [len(text) if text.isascii() else len(text.encode()) for text in self._pending]
-        self._lengths.feed(map(sum, zip(*[iter(lengths)] * pairs, strict=True)))
+        lengths = iter(map(len, self._pending))
+        self._lengths.feed(map(sum, zip(*[lengths] * pairs, strict=True)))
         self._pending.clear()
         self._n_pending = 0
 
