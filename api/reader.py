@@ -23,6 +23,7 @@ def _end_with_the_api() -> None:
 
 
 def main() -> None:
+    os.umask(0o077)  # what it writes is for the service alone
     # Not the address space: pyarrow reserves more of that than it ever uses.
     most = int(sys.argv.pop(1))
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))

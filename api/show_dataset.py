@@ -42,11 +42,11 @@ def lines(found: Mapping[str, Any]) -> Iterator[Text]:
         yield Text(
             f"encoded as {_tokenizer(each['tokenizer'])}: {each['vocab_size']:,} ids, {_parts(each['n_tokens'])}"
         )
-    if card is not None and card["samples"]:
-        for sample in card["samples"]:
-            yield Text(_sample(sample), style="dim")
-    elif found["excerpt"]:
+    if found["excerpt"]:
         yield Text(plain(found["excerpt"]), style="dim")
+    elif card is not None:
+        for sample in card["samples"]:
+            yield Text(_sample(sample), style="dim", no_wrap=True, overflow="ellipsis")
 
 
 def _size(found: Mapping[str, Any]) -> str:
