@@ -105,7 +105,7 @@ def label_of(name: str, number: int, row: dict[str, Any]) -> str:
     """
     if name not in row:
         raise BadRow(f"label missing in row {number:,}: no field {name!r}, it has: {listed(row)}; give every row one")
-    return _label(row[name], f"row {number:,}", f"field {name!r} of it")
+    return _label(row[name], f"row {number:,}", f"field {name!r}")
 
 
 def labels_of(fields: Fields, number: int, row: dict[str, Any]) -> tuple[list[str], list[str]]:
@@ -133,21 +133,21 @@ def labels_of(fields: Fields, number: int, row: dict[str, Any]) -> tuple[list[st
 
 
 def _label(value: object, where: str, what: str) -> str:
-    if isinstance(value, str):
-        if not value or value.isspace():
-            raise BadRow(f"label missing in {where}: {what} is empty; give every row one, or leave this one out")
-        if len(value) > MAX_LABEL:
-            raise BadLabels(f"{what} in {where} has {len(value):,} characters; a label has at most {MAX_LABEL}")
-        if "\0" in value:
-            raise BadLabels(f"{what} in {where} holds a NUL character; remove it")
-        return value
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
-        return str(value)
+        value = str(value)
     if value is None:
         raise BadRow(f"label missing in {where}: {what} is null; give every row one, or leave this one out")
-    raise BadLabels(f"{what} in {where} is {what_is(value)}; a label is a string, an integer or a boolean")
+    if not isinstance(value, str):
+        raise BadLabels(f"{what} in {where} is {what_is(value)}; a label is a string, an integer or a boolean")
+    if not value or value.isspace():
+        raise BadRow(f"label missing in {where}: {what} is empty; give every row one, or leave this one out")
+    if len(value) > MAX_LABEL:
+        raise BadLabels(f"{what} in {where} has {len(value):,} characters; a label has at most {MAX_LABEL}")
+    if "\0" in value:
+        raise BadLabels(f"{what} in {where} holds a NUL character; remove it")
+    return value
 
 
 def part_of_row(name: str, number: int, row: dict[str, Any]) -> str:
