@@ -191,7 +191,8 @@ def _read(request: SearchRequest, text: str | bytes | Path | None) -> tuple[Sear
         request = pin_synthetic(request)
         return request, synthetic_parts(request.task)
     if text is not None and task.dataset in catalog.DATASETS:
-        request = request.model_copy(update={"task": task.model_copy(update={"dataset": OWN_TEXT})})
+        task = task.model_copy(update={"dataset": OWN_TEXT})
+        request = request.model_copy(update={"task": task})
     if task.tokenizer.type == "file":
         raise InvalidInput(
             f"tokenizer {task.tokenizer.name!r} is an uploaded file, which a search in Python cannot read; use another"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
@@ -413,7 +414,11 @@ def test_what_a_search_in_python_cannot_use_is_one_line() -> None:
         ),
         (
             {"task": {"dataset_fingerprint": "f" * 64}}, table, DataError,
-            "the text has fingerprint [0-9a-f]{12}; the request names f{12}$",
+            "dataset 'own-text' has fingerprint [0-9a-f]{12}; the request names f{12}$",
+        ),
+        (
+            {"task": {"tokenizer": {"type": "file", "name": "mine"}}}, table, InvalidInput,
+            "tokenizer 'mine' is an uploaded file, which a search in Python cannot read; use another$",
         ),
         (
             {"budget": {"latency": {"ms": 0.5}}}, table, Infeasible,
@@ -424,6 +429,24 @@ def test_what_a_search_in_python_cannot_use_is_one_line() -> None:
             search(
                 {**body, **changes, "task": {**body["task"], **changes.get("task", {})}}, text=tiny.text(), table=given
             )
+
+
+def test_a_search_in_python_reads_a_file_of_any_format_and_draws_synthetic_tasks(tmp_path: Path) -> None:
+    lines = [json.dumps({"text": each}) for each in tiny.text().decode().split("a") if each]
+    (tmp_path / "letters.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    body = small()
+    found = search({**body, "task": {**body["task"], "tokenizer": "characters"}}, text=tmp_path / "letters.jsonl.gz")
+    assert found.request.task.dataset == "own-text"
+    assert found.request.task.vocab_size < 30
+    assert found.parts.training.held_out(found.request.task, 3).tokens.shape == (3, 16), "its files are gone, not it"
+    task = {
+        **body["task"], "objective": "token_classification", "dataset": "token-wise",
+        "dataset_options": {"n_symbols": 8},
+    }  # fmt: skip
+    space = {**body["space"], "backbone": {"pooling": "none"}}
+    assert search({**body, "space": space, "task": task}).request.space.backbone.n_classes == 8
+    with pytest.raises(InvalidInput, match="'token-wise' is a synthetic task, which draws its own data; give no text"):
+        search({**body, "space": space, "task": task}, text="some text")
 
 
 def test_a_search_in_which_nothing_moved_says_so() -> None:
