@@ -90,7 +90,7 @@ class Library:
 
 
 class Characters(Library):
-    """Characters, looked up in one table: what the library finds too, 40 times as fast."""
+    """Characters, looked up in a table: what the library finds too, 40 times as fast."""
 
     def __init__(self, found: tokenizers.Tokenizer) -> None:
         super().__init__(found)
@@ -103,6 +103,28 @@ class Characters(Library):
     def encode(self, pieces: Sequence[str]) -> tuple[TokenIds, NDArray[np.int64]]:
         """As `Encoder.encode`."""
         return self._table[codes(pieces)], _lengths(pieces)
+
+
+class Words(Library):
+    """Words, looked up in a dictionary: what the library finds too, 4 times as fast."""
+
+    def __init__(self, found: tokenizers.Tokenizer) -> None:
+        super().__init__(found)
+        self._vocabulary = _Vocabulary(found.get_vocab())
+
+    def encode(self, pieces: Sequence[str]) -> tuple[TokenIds, NDArray[np.int64]]:
+        """As `Encoder.encode`."""
+        words = [piece.replace("\n", f" {EOS} ").split() for piece in pieces]
+        lengths = _lengths(words)
+        ids = map(self._vocabulary.__getitem__, chain.from_iterable(words))
+        return np.fromiter(ids, self.dtype, count=int(lengths.sum())), lengths
+
+
+class _Vocabulary(dict[str, int]):
+    """Ids by entry, and that of UNKNOWN for what has none."""
+
+    def __missing__(self, word: str) -> int:
+        return self[UNKNOWN]
 
 
 def learn(chosen: Tokenizer, training: Training, *, n_bytes: int) -> Encoder:
@@ -119,7 +141,7 @@ def learn(chosen: Tokenizer, training: Training, *, n_bytes: int) -> Encoder:
     if chosen.type == "characters":
         return Characters(learn_characters(training))
     if chosen.type == "words":
-        return Library(learn_words(training, chosen.vocab_size, chosen.min_count))
+        return Words(learn_words(training, chosen.vocab_size, chosen.min_count))
     found = learn_pairs(training, n_bytes, chosen.vocab_size or DEFAULT_PAIRS)
     found.encode_special_tokens = True  # who writes "<eos>" in a text ends no document with it
     return Library(found)

@@ -51,12 +51,14 @@ def learn_characters(training: Training) -> Tokenizer:
     """Each character is a token."""
     counts = np.zeros(_CODES, np.int64)
     for batch in batches(training):
-        counts += np.bincount(codes(batch), minlength=_CODES)
+        found = np.bincount(codes(batch))
+        counts[: len(found)] += found
     entries = {chr(code): int(counts[code]) for code in np.flatnonzero(counts)}
-    found = Tokenizer(models.WordLevel(_by_frequency(entries | {EOS: training.n_ends, UNKNOWN: 0}), unk_token=UNKNOWN))
-    found.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
-    found.decoder = decoders.Fuse()
-    return found
+    vocabulary = _by_frequency(entries | {EOS: training.n_ends, UNKNOWN: 0})
+    made = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
+    made.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
+    made.decoder = decoders.Fuse()
+    return made
 
 
 def codes(pieces: Iterable[str]) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:

@@ -16,7 +16,7 @@ from nas.config import Tokenizer
 from nas.data import pieces as pieces_module
 from nas.data import vocabulary
 from nas.data.pieces import pieces
-from nas.data.tokenizer import Bytes, Characters, Encoder, Library, from_file, learn, with_fingerprint
+from nas.data.tokenizer import Bytes, Characters, Encoder, Library, Words, from_file, learn, with_fingerprint
 from nas.data.vocabulary import Training
 from nas.errors import DataError
 from nas.ingest.card import Settings
@@ -71,10 +71,11 @@ def test_known_characters_decode_to_the_text(text: str) -> None:
     assert library(encoder).decode(ids(encoder, text)) == text
 
 
-@given(text=texts)
-def test_the_table_of_characters_finds_what_the_library_finds(text: str) -> None:
-    encoder = learnt("characters", PROSE)
-    assert isinstance(encoder, Characters)
+@pytest.mark.parametrize("kind", ["characters", "words"])
+@given(text=texts | st.text(st.sampled_from("theca é\n\r" + "".join(SPACES)), max_size=40))
+def test_our_own_look_up_finds_what_the_library_finds(kind: str, text: str) -> None:
+    encoder = learnt(kind, PROSE)
+    assert isinstance(encoder, Characters | Words)
     found, lengths = encoder.encode([text, "the", text])
     same, as_long = Library.encode(encoder, [text, "the", text])
     np.testing.assert_array_equal(found, same)
