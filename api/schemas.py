@@ -47,7 +47,8 @@ class Strip(BaseModel):
 class Best(BaseModel):
     """The best figure of a search so far."""
 
-    bits_per_byte: float
+    bits_per_byte: float = Field(description="bits per `unit`; the name is of a time when there were bytes alone")
+    unit: str = Field(description="what they are told in, such as bits per word, or bits per label")
     what: Literal["test", "validation"] = Field(
         description="test: of the result. validation: the lowest so far, of the first trial's leading path with the "
         "supernet's weights, or of a derived architecture that is being retrained"
@@ -147,11 +148,11 @@ class ResultArchitecture(BaseModel):
 
 
 class Quality(BaseModel):
-    """Bits per byte on the test part, derived minus parent, paired over windows and seeds."""
+    """Bits per unit on the test part, derived minus parent, paired over windows or examples and seeds."""
 
-    unit: str = Field("bits per byte", description="of a masked language model: bits per masked byte")
-    derived_bits_per_byte: float
-    parent_bits_per_byte: float
+    unit: str = Field("bits per byte", description="such as bits per word, bits per masked byte, or bits per label")
+    derived_bits_per_byte: float = Field(description="in `unit`")
+    parent_bits_per_byte: float = Field(description="in `unit`")
     difference: float
     low: float
     high: float
@@ -186,6 +187,26 @@ class Export(BaseModel):
     logits_max_abs_difference: float = Field(description="exported against trained model, same tokens")
 
 
+class Metric(BaseModel):
+    """A figure that the field uses for the task, on the test part, mean of the seeds."""
+
+    name: str
+    unit: str = Field(description="what it counts in, or its range")
+    lower_is_better: bool
+    derived: float | None
+    parent: float | None = Field(description="null without a parent")
+    majority: float | None = Field(None, description="of labels: the score of always answering the most frequent")
+    chance: float | None = Field(None, description="of a synthetic task: the score of a blind guess")
+    best: float | None = Field(None, description="of a synthetic task with default options: the highest there is")
+
+
+class Positions(BaseModel):
+    """Mean loss at each position of a window on the test part, nats; null where none is scored."""
+
+    derived: list[float | None]
+    parent: list[float | None] | None
+
+
 class Result(BaseModel):
     """What a search found: the content of its result.json."""
 
@@ -197,6 +218,8 @@ class Result(BaseModel):
     rule: RuleLine
     quality: Quality | None
     latency: Latency | None
+    metrics: list[Metric] = Field([], description="the field's first; empty in results of older versions")
+    positions: Positions | None = Field(None, description="null in results of older versions")
     export: Export
     seconds: dict[str, float] = Field(description="measuring, searching, deriving, retraining, exporting, total")
 

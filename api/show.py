@@ -143,6 +143,9 @@ def _figures(found: Mapping[str, Any], drawn: Looks) -> Table:
             f"{quality['n_windows']} windows, {_count(quality['n_seeds'], 'seed')})",
         )
         table.add_row("verdict", Text(quality["verdict"] + _VERDICTS[quality["verdict"]], style="bold"))
+    for metric in found.get("metrics", ()):  # results of older versions have none
+        if quality is None or metric["name"] != quality["unit"]:
+            table.add_row(metric["name"], _metric(metric))
     if latency is not None:
         table.add_row(
             "latency",
@@ -155,6 +158,13 @@ def _figures(found: Mapping[str, Any], drawn: Looks) -> Table:
     )
     table.add_row("seconds", ", ".join(f"{name} {value:.0f}" for name, value in found["seconds"].items()))
     return table
+
+
+def _metric(metric: Mapping[str, Any]) -> str:
+    """The value with what it is to be held against."""
+    values = {name: metric.get(name) for name in ("derived", "parent", "majority", "chance", "best")}
+    told = [f"{name} {value:.4g}" for name, value in values.items() if value is not None]
+    return f"{', '.join(told) or 'none'} ({metric['unit']})"
 
 
 def _count(number: int, name: str) -> str:

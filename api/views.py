@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from pydantic import RootModel
+from pydantic import RootModel, ValidationError
 
 from api import schemas
 from api.cards import card_of, kind_of
@@ -24,6 +24,7 @@ from db.searches import Search
 from db.standings import Standing
 from db.trials import Trial
 from nas import catalog
+from nas.config import Task
 
 Row = TypeVar("Row")
 
@@ -70,7 +71,7 @@ def search(row: Search, standing: Standing) -> schemas.Search:
         latency_table=row.latency_table_id,
         result=row.result,
         strip=_strip(row.labels, standing),
-        best=_best(standing),
+        best=_best(row.request, standing),
     )
 
 
@@ -86,12 +87,24 @@ def _strip(labels: Sequence[str], standing: Standing) -> schemas.Strip | None:
     return schemas.Strip(labels=shown, undecided=undecided, step=step, source="leading")
 
 
-def _best(standing: Standing) -> schemas.Best | None:
-    if standing.test_bits_per_byte is not None:
-        return schemas.Best(bits_per_byte=standing.test_bits_per_byte, what="test")
-    if standing.val_loss is None:
+def _best(request: Mapping[str, Any], standing: Standing) -> schemas.Best | None:
+    if standing.test_bits_per_byte is None and standing.val_loss is None:
         return None
-    return schemas.Best(bits_per_byte=standing.val_loss / math.log(2), what="validation")  # a token is a byte
+    unit, per_token = _unit(request)
+    if standing.test_bits_per_byte is not None:
+        return schemas.Best(bits_per_byte=standing.test_bits_per_byte, unit=unit, what="test")
+    assert standing.val_loss is not None
+    bits = standing.val_loss / per_token / math.log(2)
+    return schemas.Best(bits_per_byte=bits, unit=unit, what="validation")
+
+
+def _unit(request: Mapping[str, Any]) -> tuple[str, float]:
+    """What quality is told in, and how many of it a token is."""
+    try:
+        task = Task.model_validate(request["task"])
+    except (KeyError, ValidationError):  # of a version that knew other tasks: its list must not break
+        return "bits per token", 1.0
+    return task.quality_unit, task.units_per_token
 
 
 def trial(row: Trial) -> schemas.Trial:

@@ -82,7 +82,7 @@ def test_a_local_search_goes_on_after_ctrl_c_and_prints_its_result(tmp_path: Pat
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "text: the text is nothing but white space"),
+        (b"", "text: the file is empty; give at least a few thousand bytes"),
         (b"\x00\x01\x02" * 10_000, "NUL"),
         (b"too short", "text: the text has 9 bytes, so that a part would be empty; give at least 100"),
     ],

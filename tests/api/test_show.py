@@ -97,6 +97,18 @@ def test_quality_of_a_masked_model_is_told_in_its_own_unit() -> None:
     assert "1.875 bits per byte, parent 1.900" in printed({**RESULT, "quality": older}), "results from before say bytes"
 
 
+def test_the_metrics_of_the_field_stand_beside_what_they_are_held_against() -> None:
+    accuracy = {
+        "name": "accuracy", "unit": "share of examples", "lower_is_better": False,
+        "derived": 0.75, "parent": 0.7, "majority": 0.5, "best": None,
+    }  # fmt: skip
+    same = {**accuracy, "name": "bits per byte"}
+    told = printed({**RESULT, "metrics": [same, accuracy, {**accuracy, "name": "macro F1", "derived": None}]})
+    assert "derived 0.75, parent 0.7, majority 0.5 (share of examples)" in told
+    assert "parent 0.7, majority 0.5 (share of examples)" in told
+    assert told.count("majority 0.5") == 2, "bits stand as the test quality already"
+
+
 def test_candidates_of_one_block_are_told_by_their_labels() -> None:
     assert "slots" not in {line.split()[0] for line in printed(RESULT).splitlines() if line.strip()}
     search = {**RESULT["search"], "candidates": [*CANDIDATES, {**CANDIDATES[0], "label": "local"}]}

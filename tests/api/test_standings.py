@@ -30,7 +30,7 @@ def test_the_strip_follows_the_leaders_until_an_architecture_is_chosen(service: 
         "step": 10,
         "source": "leading",
     }
-    assert search["best"] == {"bits_per_byte": 2.25 / math.log(2), "what": "validation"}
+    assert search["best"] == {"bits_per_byte": 2.25 / math.log(2), "unit": "bits per byte", "what": "validation"}
     (listed,) = service.http.get(ROOT).json()["items"]
     assert (listed["strip"], listed["best"]) == (search["strip"], search["best"])
 
@@ -42,7 +42,7 @@ def test_the_strip_follows_the_leaders_until_an_architecture_is_chosen(service: 
         searches.finish(connection, claimed.lease, "succeeded")
     for search in (service.http.get(address).json(), *service.http.get(ROOT).json()["items"]):
         assert search["strip"] == {"labels": body["slots"], "undecided": [0], "step": 10, "source": "derived"}
-        assert search["best"] == {"bits_per_byte": 2.5, "what": "test"}
+        assert search["best"] == {"bits_per_byte": 2.5, "unit": "bits per byte", "what": "test"}
     assert service.http.get(address).json()["result"] is not None
     assert service.http.get(ROOT).json()["items"][0]["result"] is None  # long; /report has it
 
@@ -63,4 +63,21 @@ def test_a_strip_is_made_of_the_labels_of_the_request() -> None:
     strip = views._strip(["mine", "other"], stands)
     assert strip is not None
     assert (strip.labels, strip.undecided, strip.step) == (["other"], [], 30)
-    assert views._best(standings.NONE) is None
+    assert views._best({}, standings.NONE) is None
+
+
+@pytest.mark.parametrize(
+    ("task", "unit", "bits"),
+    [
+        ({"tokenizer": "words"}, "bits per word", 2.0),
+        ({"tokenizer": "bpe", "sizes": {"vocab_size": 300, "tokens_per_byte": 0.25}}, "bits per byte", 0.5),
+        ({"dataset": "token-wise", "objective": "token_classification"}, "bits per answer", 2.0),
+        ({"objective": "of another version"}, "bits per token", 2.0),
+    ],
+    ids=["words", "pieces of words", "answers", "unknown"],
+)
+def test_the_best_figure_is_told_in_the_unit_of_its_task(task: dict[str, Any], unit: str, bits: float) -> None:
+    best = views._best({"task": task}, Standing(1, None, None, None, 2 * math.log(2), None))
+    assert best is not None
+    assert (best.unit, best.what) == (unit, "validation")
+    assert math.isclose(best.bits_per_byte, bits)

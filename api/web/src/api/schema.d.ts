@@ -706,8 +706,16 @@ export interface components {
          * @description The best figure of a search so far.
          */
         Best: {
-            /** Bits Per Byte */
+            /**
+             * Bits Per Byte
+             * @description bits per `unit`; the name is of a time when there were bytes alone
+             */
             bits_per_byte: number;
+            /**
+             * Unit
+             * @description what they are told in, such as bits per word, or bits per label
+             */
+            unit: string;
             /**
              * What
              * @description test: of the result. validation: the lowest so far, of the first trial's leading path with the supernet's weights, or of a derived architecture that is being retrained
@@ -1510,6 +1518,43 @@ export interface components {
              */
             random_signs: boolean;
         };
+        /**
+         * Metric
+         * @description A figure that the field uses for the task, on the test part, mean of the seeds.
+         */
+        Metric: {
+            /** Name */
+            name: string;
+            /**
+             * Unit
+             * @description what it counts in, or its range
+             */
+            unit: string;
+            /** Lower Is Better */
+            lower_is_better: boolean;
+            /** Derived */
+            derived: number | null;
+            /**
+             * Parent
+             * @description null without a parent
+             */
+            parent: number | null;
+            /**
+             * Majority
+             * @description of labels: the score of always answering the most frequent
+             */
+            majority?: number | null;
+            /**
+             * Chance
+             * @description of a synthetic task: the score of a blind guess
+             */
+            chance?: number | null;
+            /**
+             * Best
+             * @description of a synthetic task with default options: the highest there is
+             */
+            best?: number | null;
+        };
         /** Page[Architecture] */
         Page_Architecture_: {
             /** Items */
@@ -1611,6 +1656,16 @@ export interface components {
             next?: string | null;
         };
         /**
+         * Positions
+         * @description Mean loss at each position of a window on the test part, nats; null where none is scored.
+         */
+        Positions: {
+            /** Derived */
+            derived: (number | null)[];
+            /** Parent */
+            parent: (number | null)[] | null;
+        };
+        /**
          * Probabilities
          * @description softmax(alpha) of a trial after `step` weight updates.
          */
@@ -1681,18 +1736,24 @@ export interface components {
         };
         /**
          * Quality
-         * @description Bits per byte on the test part, derived minus parent, paired over windows and seeds.
+         * @description Bits per unit on the test part, derived minus parent, paired over windows or examples and seeds.
          */
         Quality: {
             /**
              * Unit
-             * @description of a masked language model: bits per masked byte
+             * @description such as bits per word, bits per masked byte, or bits per label
              * @default bits per byte
              */
             unit: string;
-            /** Derived Bits Per Byte */
+            /**
+             * Derived Bits Per Byte
+             * @description in `unit`
+             */
             derived_bits_per_byte: number;
-            /** Parent Bits Per Byte */
+            /**
+             * Parent Bits Per Byte
+             * @description in `unit`
+             */
             parent_bits_per_byte: number;
             /** Difference */
             difference: number;
@@ -1810,6 +1871,14 @@ export interface components {
             rule: components["schemas"]["RuleLine"];
             quality: components["schemas"]["Quality"] | null;
             latency: components["schemas"]["Latency"] | null;
+            /**
+             * Metrics
+             * @description the field's first; empty in results of older versions
+             * @default []
+             */
+            metrics: components["schemas"]["Metric"][];
+            /** @description null in results of older versions */
+            positions?: components["schemas"]["Positions"] | null;
             export: components["schemas"]["Export"];
             /**
              * Seconds
