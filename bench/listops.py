@@ -1,24 +1,34 @@
-"""Short ListOps: nested MIN, MAX, MED and SM over digits, and what simple readers of an expression score on it.
+"""ListOps: what simple readers of an expression score, and how fast expressions are drawn.
 
-The generator's rules are those of long-range-arena's ListOps (Tay et al. 2020, arXiv:2011.04006) with its repaired
-lengths: each node is a digit with probability 3/4, else an operator with 2 to `max_args` children; at `max_depth` all
-are digits; MED is the truncated mean of the middle two where their number is even; SM is the sum modulo 10; each
-operator and each closing bracket is one token. The original keeps lengths between 500 and 2000 at depth 10, where most
-trained attention scores what a look at the first token scores; short expressions leave room to tell models apart.
+    python -m bench.listops [--full] [--train N] [--test N] [--seed S]
+
+A model that does not clear the last line has not been shown to have learnt nesting.
 """
 
 from __future__ import annotations
 
-import random
+import argparse
+import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 
-DIGITS = tuple(range(1, 11))  # token ids; 0 is padding
-MIN, MAX, MED, SM, CLOSE = range(11, 16)
-OPERATORS = (MIN, MAX, MED, SM)
-PADDING, VOCAB_SIZE, N_CLASSES = 0, 16, 10
-_LEAF = 0.75
+import torch
+
+from nas.data.synthetic.listops import ListOps
+from nas.specs.tasks.listops import (
+    CLOSE,
+    DIGIT,
+    OPERATOR,
+    OPERATORS,
+    PADDING,
+    ListOpsOptions,
+    ShortListOpsOptions,
+)
+
+Expression = tuple[tuple[int, ...], int]  # token ids without padding, and the value
+Reader = Callable[[tuple[int, ...]], Hashable]
+
+_DRAWN_AT_ONCE = 1024
 
 
 def _median(values: Sequence[int]) -> int:
@@ -26,113 +36,71 @@ def _median(values: Sequence[int]) -> int:
     return ordered[middle] if len(values) % 2 else (ordered[middle - 1] + ordered[middle]) // 2
 
 
-_APPLY: dict[int, Callable[[Sequence[int]], int]] = {
-    MIN: min,
-    MAX: max,
-    MED: _median,
-    SM: lambda values: sum(values) % 10,
+APPLY: dict[str, Callable[[Sequence[int]], int]] = {
+    "MIN": min,
+    "MAX": max,
+    "MED": _median,
+    "SM": lambda values: sum(values) % 10,
 }
 
 
-@dataclass(frozen=True)
-class Rules:
-    """What is drawn and what is kept.
-
-    Args:
-        max_depth: of nodes, the root's being 1, so that at most max_depth - 1 operators are nested.
-        max_args: children of an operator, at least 2.
-        shorter_than: tokens, strictly.
-        longer_than: tokens, strictly.
-    """
-
-    max_depth: int = 5
-    max_args: int = 5
-    longer_than: int = 10
-    shorter_than: int = 60
-
-
-def values(tokens: Sequence[int]) -> dict[int, int]:
-    """What each part of a whole expression comes to, 0 to 9, by the place of its operator, or of the digit it is.
-
-    Raises:
-        ValueError: brackets do not match, or an operator has no arguments.
-    """
-    outer: list[tuple[int, list[int]]] = [(-1, [])]
-    found = {}
-    for place, token in enumerate(tokens):
-        if token in OPERATORS:
-            outer.append((place, []))
-            continue
-        start, value = place, token - DIGITS[0]
-        if token == CLOSE:
-            start, arguments = outer.pop()
-            if not arguments or not outer:
-                raise ValueError(f"a closing bracket ends nothing in {list(tokens)}; operators need arguments")
-            value = _APPLY[tokens[start]](arguments)
-        found[start] = value
-        outer[-1][1].append(value)
-    if len(outer) != 1 or len(outer[0][1]) != 1:
-        raise ValueError(f"{list(tokens)} is not one whole expression; it must be a digit or one bracket")
-    return found
-
-
-def evaluate(tokens: Sequence[int]) -> int:
-    """The value of a whole expression, 0 to 9.
-
-    Raises:
-        ValueError: as `values`.
-    """
-    return values(tokens)[0]
-
-
-def draw(rng: random.Random, rules: Rules, depth: int = 1) -> list[int]:
-    """Tokens of a random node at `depth`, of any length."""
-    if depth >= rules.max_depth or rng.random() < _LEAF:
-        return [rng.choice(DIGITS)]
-    tokens = [rng.choice(OPERATORS)]
-    for _ in range(rng.randint(2, rules.max_args)):
-        tokens += draw(rng, rules, depth + 1)
-    return [*tokens, CLOSE]
-
-
-def expressions(n: int, seed: int, rules: Rules | None = None) -> list[tuple[int, ...]]:
-    """The first n different expressions of the wanted lengths, in the order drawn: any two slices are disjoint."""
-    rules = rules or Rules()
-    rng = random.Random(seed)
-    found: dict[tuple[int, ...], None] = {}
+def expressions(n: int, seed: int, options: ListOpsOptions | None = None) -> list[Expression]:
+    """The first n different expressions in the order drawn: any two slices are disjoint. By default short ones."""
+    options = options or ShortListOpsOptions()
+    source, generator = ListOps(options, options.shorter_than - 1), torch.Generator().manual_seed(seed)
+    found: dict[tuple[int, ...], int] = {}
     while len(found) < n:
-        tokens = draw(rng, rules)
-        if rules.longer_than < len(tokens) < rules.shorter_than:
-            found[tuple(tokens)] = None
-    return list(found)
+        batch = source.draw(_DRAWN_AT_ONCE, generator)
+        for row, value in zip(batch.tokens.tolist(), batch.targets[:, 0].tolist(), strict=True):
+            end = row.index(PADDING) if PADDING in row else len(row)
+            found[tuple(row[:end])] = value
+    return list(found.items())[:n]
 
 
 def near_value(tokens: Sequence[int]) -> int | None:
     """The root's operator applied to the digits directly under it alone; None if there are none."""
     depth, near = 0, []
     for token in tokens:
-        depth += (token in OPERATORS) - (token == CLOSE)
-        if depth == 1 and token in DIGITS:
-            near.append(token - DIGITS[0])
-    return _APPLY[tokens[0]](near) if near else None
+        depth += (OPERATOR <= token < CLOSE) - (token == CLOSE)
+        if depth == 1 and DIGIT <= token < OPERATOR:
+            near.append(token - DIGIT)
+    return APPLY[OPERATORS[tokens[0] - OPERATOR]](near) if near else None
 
 
-def reference_lines(train: Sequence[tuple[int, ...]], test: Sequence[tuple[int, ...]]) -> dict[str, float]:
-    """Accuracy on `test` of readers that see little of an expression and answer the label most frequent in `train`.
+READERS: dict[str, Reader] = {
+    "majority": lambda tokens: None,
+    "root operator": lambda tokens: tokens[0],
+    "root operator and its direct digits": lambda tokens: (tokens[0], near_value(tokens)),
+}
 
-    A model that does not clear the last line has not been shown to have learnt nesting.
-    """
-    labels = [evaluate(each) for each in train]
-    readers: dict[str, Callable[[tuple[int, ...]], Hashable]] = {
-        "majority": lambda tokens: None,
-        "root operator": lambda tokens: tokens[0],
-        "root operator and its direct digits": lambda tokens: (tokens[0], near_value(tokens)),
-    }
+
+def reference_lines(train: Sequence[Expression], test: Sequence[Expression]) -> dict[str, float]:
+    """Accuracy on `test` of readers that see little of an expression and answer the value most frequent in `train`."""
     accuracy = {}
-    for name, read in readers.items():
+    for name, read in READERS.items():
         counts: dict[Hashable, Counter[int]] = {}
-        for tokens, label in zip(train, labels, strict=True):
-            counts.setdefault(read(tokens), Counter())[label] += 1
+        for tokens, value in train:
+            counts.setdefault(read(tokens), Counter())[value] += 1
         answers = {seen: counter.most_common(1)[0][0] for seen, counter in counts.items()}
-        accuracy[name] = sum(answers.get(read(each)) == evaluate(each) for each in test) / len(test)
+        accuracy[name] = sum(answers.get(read(tokens)) == value for tokens, value in test) / len(test)
     return accuracy
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="What simple readers of ListOps score.")
+    parser.add_argument("--full", action="store_true", help="the lengths of the Long Range Arena, not the short ones")
+    parser.add_argument("--train", type=int, default=50_000, metavar="N", help="expressions that answers are taken of")
+    parser.add_argument("--test", type=int, default=10_000, metavar="N", help="expressions that are answered")
+    parser.add_argument("--seed", type=int, default=0, metavar="S")
+    asked = parser.parse_args(arguments)
+    torch.set_num_threads(1)
+    started = time.perf_counter()
+    found = expressions(asked.train + asked.test, asked.seed, ListOpsOptions() if asked.full else None)
+    seconds = time.perf_counter() - started
+    for name, accuracy in reference_lines(found[: asked.train], found[asked.train :]).items():
+        print(f"{name:<36} {accuracy:.3f}")
+    print(f"{len(found):,} different expressions in {seconds:.1f} s")
+
+
+if __name__ == "__main__":
+    main()

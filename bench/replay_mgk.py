@@ -45,6 +45,8 @@ from nas.blocks.mgk import MixtureOfGaussianKeys
 from nas.data.corpora import read_corpus
 from nas.network import Network
 from nas.options import AttentionOptions, BackboneConfig, MgkOptions, NetworkConfig, Shape, SlotConfig
+from nas.specs.tasks.listops import N_CLASSES, ShortListOpsOptions
+from nas.specs.tasks.listops import VOCAB_SIZE as LISTOPS_VOCAB_SIZE
 
 N_CODES, N_TOKENS, EMBEDDING = 8, 16, 24
 PROBE_STEPS, PROBE_BATCH, PROBE_TEST, PROBE_LR = 600, 16, 1000, 2e-2
@@ -158,14 +160,14 @@ def run_capacity(*, probe: str, arm: str, width: int, seed: int) -> dict[str, fl
 
 
 @cache
-def expressions() -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+def expressions() -> tuple[list[listops.Expression], list[listops.Expression]]:
     """Expressions to train and to test on, disjoint, the same at every call."""
     found = listops.expressions(TRAIN + TEST, seed=0)
     return found[:TRAIN], found[TRAIN:]
 
 
 def expression_batches(
-    chosen: Sequence[tuple[int, ...]], rng: random.Random | None = None
+    chosen: Sequence[listops.Expression], rng: random.Random | None = None
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Each expression once, in batches of one length, so that nothing is padded; shuffled with `rng`.
 
@@ -177,14 +179,14 @@ def expression_batches(
         rng.shuffle(order)
     of_length: dict[int, list[int]] = {}
     for index in order:
-        of_length.setdefault(len(chosen[index]), []).append(index)
+        of_length.setdefault(len(chosen[index][0]), []).append(index)
     size = BATCH["listops"]
     batches = [same[at : at + size] for same in of_length.values() for at in range(0, len(same), size)]
     if rng:
         rng.shuffle(batches)
     for batch in batches:
-        values = [listops.evaluate(chosen[index]) for index in batch]
-        yield torch.tensor([chosen[index] for index in batch]), torch.tensor(values)
+        tokens, values = zip(*(chosen[index] for index in batch), strict=True)
+        yield torch.tensor(tokens), torch.tensor(values)
 
 
 @cache
@@ -232,9 +234,9 @@ def build(probe: str, arm: str, seed: int) -> Network:
     if probe == "text":
         config = NetworkConfig(Shape(D_MODEL, n_heads, LENGTH, positions="rotary"), VOCAB_SIZE, slots)
     else:  # read at the first token, as the root's operator stands there
-        shape = Shape(D_MODEL, n_heads, listops.Rules().shorter_than - 1, causal=False, positions="none")
-        backbone = BackboneConfig(position_embedding="learned", n_classes=listops.N_CLASSES, pooling="first")
-        config = NetworkConfig(shape, listops.VOCAB_SIZE, slots, backbone=backbone)
+        shape = Shape(D_MODEL, n_heads, ShortListOpsOptions().shorter_than - 1, causal=False, positions="none")
+        backbone = BackboneConfig(position_embedding="learned", n_classes=N_CLASSES, pooling="first")
+        config = NetworkConfig(shape, LISTOPS_VOCAB_SIZE, slots, backbone=backbone)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return Network(config, block_classes(["attention", "ffn", "mgk"]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from pathlib import Path
 
 import pytest
@@ -12,57 +11,53 @@ import torch
 from bench import blocks, kept, listops, replay_mgk, replay_sgu
 from nas.blocks.base import Context
 from nas.blocks.mgk import MixtureOfGaussianKeys
-
-# [MAX 2 9 [MIN 4 7 ] 0 ] and others, by hand; ids: digit + 1, operators by name.
-EXPRESSIONS = [
-    ("a digit", [8], 7),
-    ("max over a nested min", [listops.MAX, 3, 10, listops.MIN, 5, 8, listops.CLOSE, 1, listops.CLOSE], 9),
-    ("min", [listops.MIN, 5, 8, 4, listops.CLOSE], 3),
-    ("sum modulo 10", [listops.SM, 10, 8, 3, listops.CLOSE], 8),
-    ("median of an odd number", [listops.MED, 10, 2, 4, listops.CLOSE], 3),
-    ("median of an even number, truncated", [listops.MED, 2, 5, 10, 3, listops.CLOSE], 3),
-]
+from nas.specs.tasks.listops import ListOpsOptions, ShortListOpsOptions
 
 
-@pytest.mark.parametrize(("tokens", "value"), [each[1:] for each in EXPRESSIONS], ids=[each[0] for each in EXPRESSIONS])
-def test_an_expression_has_the_value_that_its_operators_give(tokens: list[int], value: int) -> None:
-    assert listops.evaluate(tokens) == value
+def test_expressions_to_read_differ_and_stay_in_order() -> None:
+    found = listops.expressions(200, 0)
+    assert len(dict(found)) == 200
+    assert found[:50] == listops.expressions(50, 0)
+    assert found[:50] != listops.expressions(50, 1)
 
 
+# [MAX 2 [MIN 4 9 ] 0 ]: ids are digit + 1, operators from 11 in the order MIN, MAX, MED, SM, and 15 closes.
 @pytest.mark.parametrize(
-    ("tokens", "message"),
-    [([1, listops.CLOSE], "ends nothing"), ([listops.SM, listops.CLOSE], "ends nothing"), ([1, 2], "not one whole")],
+    ("tokens", "near"),
+    [
+        ([12, 3, 11, 5, 10, 15, 1, 15], 2),
+        ([13, 3, 6, 11, 5, 10, 15, 15], 3),
+        ([13, 3, 6, 10, 15], 5),
+        ([14, 9, 9, 9, 15], 4),
+        ([11, 14, 9, 9, 15, 14, 9, 9, 15, 15], None),
+    ],
+    ids=["max", "median of two", "median of three", "sum", "no digit"],
 )
-def test_what_is_no_expression_is_refused(tokens: list[int], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        listops.evaluate(tokens)
+def test_direct_digits_are_those_of_the_root_alone(tokens: list[int], near: int | None) -> None:
+    assert listops.near_value(tokens) == near
 
 
-def test_drawn_expressions_differ_and_keep_the_rules() -> None:
-    rules = listops.Rules(max_depth=4, max_args=3, longer_than=5, shorter_than=20)
-    found = listops.expressions(200, 0, rules)
-    assert len(set(found)) == 200
-    assert found[:50] == listops.expressions(50, 0, rules)
-    for tokens in found:
-        assert 5 < len(tokens) < 20
-        depth = deepest = 0
-        for token in tokens:
-            depth += (token in listops.OPERATORS) - (token == listops.CLOSE)
-            deepest = max(deepest, depth)
-        assert deepest <= 3
-        assert 0 <= listops.evaluate(tokens) <= 9
+# Of docs/tasks.md; tolerances are four standard errors of 10,000 and of 600 expressions.
+@pytest.mark.parametrize(
+    ("options", "n_train", "n_test", "stated", "tolerance"),
+    [
+        (ShortListOpsOptions(), 20_000, 10_000, (0.117, 0.241, 0.429), 0.02),
+        (ListOpsOptions(), 1_500, 600, (0.17, 0.363, 0.487), 0.08),
+    ],
+    ids=["short", "full"],
+)
+def test_readers_that_see_more_score_more(
+    options: ListOpsOptions, n_train: int, n_test: int, stated: tuple[float, ...], tolerance: float
+) -> None:
+    found = listops.expressions(n_train + n_test, 0, options)
+    lines = listops.reference_lines(found[:n_train], found[n_train:])
+    assert list(lines.values()) == pytest.approx(stated, abs=tolerance)
+    assert lines["majority"] < lines["root operator"] < lines["root operator and its direct digits"]
 
 
-def test_leaves_are_three_of_four_nodes() -> None:
-    rng, drawn = random.Random(0), 4000
-    digits = sum(len(listops.draw(rng, listops.Rules())) == 1 for _ in range(drawn))
-    assert abs(digits / drawn - 0.75) < 0.03  # more than four standard errors
-
-
-def test_readers_that_see_more_score_more() -> None:
-    found = listops.expressions(3000, 0)
-    lines = listops.reference_lines(found[:2000], found[2000:])
-    assert 0.08 < lines["majority"] < lines["root operator"] < lines["root operator and its direct digits"] < 0.5
+def test_the_bench_of_listops_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    listops.main(["--train", "300", "--test", "100"])
+    assert [line.rsplit(maxsplit=1)[0] for line in capsys.readouterr().out.splitlines()[:-1]] == list(listops.READERS)
 
 
 def test_an_interrupted_replay_goes_on_where_it_stopped(tmp_path: Path) -> None:
