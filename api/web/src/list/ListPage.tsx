@@ -28,7 +28,7 @@ export function ListPage() {
   const dataset = query.get("dataset");
   const cursor = query.get("cursor");
   const catalog = useCatalog();
-  const texts = useQuery("datasets", (signal) => api.GET("/api/v1/datasets", { signal }));
+  const datasets = useQuery("datasets", (signal) => api.GET("/api/v1/datasets", { signal }));
   const list = useQuery(
     `searches ${state} ${dataset} ${cursor}`,
     (signal) =>
@@ -46,7 +46,9 @@ export function ListPage() {
     { every: (data) => (data?.items.some(isOpen) ? LIVE_MS : IDLE_MS) },
   );
 
-  const names = new Set([...(texts.data?.items.map((each) => each.name) ?? []), ...(dataset ? [dataset] : [])]);
+  const kept = datasets.data?.items.filter((each) => each.kind !== "tokenizer") ?? [];
+  const tasks = catalog.data?.tasks ?? [];
+  const names = new Set([...[...kept, ...tasks].map((each) => each.name), ...(dataset ? [dataset] : [])]);
   const filtered = state !== null || dataset !== null;
   const items = list.data?.items ?? [];
   const blank = list.data !== undefined && items.length === 0 && !filtered && cursor === null;

@@ -165,6 +165,10 @@ describe("a refusal of the task", () => {
   ])("at %s that says %s stands at its part", (pointer, detail, part) => {
     expect(atPart(request, { pointer, detail })).toEqual({ pointer: pointer + part, detail });
   });
+  it("of its length stands at the length", () => {
+    const detail = "synthetic task 'listops': train_length is 128; it must be at least 1999, the longest there is";
+    expect(atPart(request, { pointer: "/task", detail }).pointer).toBe("/task/train_length");
+  });
   it("of the model stands there", () => {
     const detail = "memory_length is 64 but task.objective is 'token_classification', whose examples stand alone";
     expect(atPart(request, { pointer: "", detail }).pointer).toBe("/space/memory_length");

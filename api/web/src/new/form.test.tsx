@@ -3,9 +3,10 @@
 import { renderToStaticMarkup } from "react-dom/server";
 import { describe, expect, it } from "vitest";
 
-import type { Catalog } from "../api/types";
+import type { Catalog, Dataset } from "../api/types";
 import catalog from "./catalog.json";
 import { FormProvider } from "./context";
+import { withDataset, withTokenizer, type Part } from "./data";
 import type { Json } from "./json";
 import { set } from "./pointer";
 import { RequestForm } from "./RequestForm";
@@ -13,7 +14,7 @@ import { defaultOptions, nullable, resolved, rulesOf, type Schema, withDefaults 
 
 const rules = rulesOf(catalog as never);
 
-function drawn(value: Json, findings: [pointer: string, detail: string][] = []): string {
+function drawn(value: Json, findings: [pointer: string, detail: string][] = [], datasets: Dataset[] = []): string {
   const form = {
     catalog: catalog as unknown as Catalog,
     schema: rules.schema,
@@ -23,7 +24,7 @@ function drawn(value: Json, findings: [pointer: string, detail: string][] = []):
   };
   return renderToStaticMarkup(
     <FormProvider value={form}>
-      <RequestForm datasets={[]} />
+      <RequestForm datasets={datasets} />
     </FormProvider>,
   );
 }
@@ -94,5 +95,59 @@ describe("the form", () => {
     expect(wrong.match(/<details[^>]*open=/g)).toHaveLength(1);
     expect(wrong).toContain(`<p class="field-wrong" id="field${pointer}-note">must be at most 64, not 65</p>`);
     expect(field(wrong, pointer)).toContain('aria-invalid="true"');
+  });
+});
+
+describe("the data of the form", () => {
+  const quickstart = catalog.presets.quickstart as unknown as Json;
+  const after = (parts: Part[]) =>
+    withDefaults(
+      rules,
+      parts.reduce((now, [pointer, part]) => set(now, pointer, part), quickstart),
+    );
+  const tokenizer = { name: "pieces", kind: "tokenizer", built_in: false, n_bytes: 9, card: null } as Dataset;
+  const text = { name: "python-docs", kind: "text", built_in: true, n_bytes: null, card: null } as Dataset;
+  const notes = { name: "notes", kind: "text", built_in: false, n_bytes: 2_000_000, card: null } as Dataset;
+
+  it.each(rules.tasks.map((each) => [each.name, each] as const))("have a field for each option of %s", (name, task) => {
+    const value = after(withDataset(catalog as unknown as Catalog, [], quickstart, name));
+    const markup = drawn(value);
+    for (const [option, schema] of Object.entries(task.options.properties ?? {})) {
+      isOfItsKind(markup, `/task/dataset_options/${option}`, task.options, schema);
+    }
+    expect(markup).not.toContain('id="field/task/tokenizer/type"');
+  });
+
+  it("stand in groups, tokenizers not among them", () => {
+    const markup = field(drawn(quickstart, [], [text, notes, tokenizer]), "/task/dataset");
+    const groups = [...markup.matchAll(/<optgroup label="([^"]*)">(.*?)<\/optgroup>/g)].map(
+      ([, group, options]) => [group, options!.match(/value="([^"]*)"/)?.[1]] as const,
+    );
+    expect(groups).toEqual([
+      ["yours", "notes"],
+      ["built in", "python-docs"],
+      ["synthetic tasks", rules.tasks[0]?.name],
+    ]);
+    expect(markup).toContain("notes (text, 2.0 MB)");
+    expect(markup).not.toContain("pieces");
+  });
+
+  it.each([
+    ["bytes", []],
+    ["characters", []],
+    ["words", ["vocab_size", "min_count"]],
+    ["bpe", ["vocab_size"]],
+    ["file", ["name"]],
+  ])("with %s ask for %j", (type, parts) => {
+    const markup = drawn(after(withTokenizer(type, ["pieces"])), [], [text, tokenizer]);
+    const asked = ["vocab_size", "min_count", "name"].filter((part) => markup.includes(`field/task/tokenizer/${part}"`));
+    expect(asked).toEqual(parts);
+    for (const filled of ["sizes", "dataset_fingerprint", "tokenizer/fingerprint"]) {
+      expect(markup).not.toContain(`field/task/${filled}`); // the service's to fill in
+    }
+  });
+
+  it("say where a tokenizer comes from while there is none", () => {
+    expect(drawn(after(withTokenizer("file", [])))).toContain("Upload a tokenizer.json");
   });
 });

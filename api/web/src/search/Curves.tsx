@@ -8,6 +8,7 @@ import { count, fixed } from "../ui/format";
 import { aligned, type CurveName } from "./model/curve";
 import { milliseconds } from "./model/format";
 import { hasEnded, type Live } from "./model/live";
+import { lossUnit } from "./model/metrics";
 import type { CurveChoice, LossChoice } from "./model/view";
 import { type Line, type Mark, Plot } from "./Plot";
 import { seedColour, seedDash } from "./theme";
@@ -78,7 +79,7 @@ export const LossCard = memo(function LossCard({
       className="curve-card"
       title={
         <>
-          Loss <span className="unit">nats per token</span>
+          Loss <span className="unit">{lossUnit(live.search.request)}</span>
         </>
       }
       aside={

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import type { Result } from "../../api/types";
-import { better, figure, metricsOf, references, type Metric } from "./metrics";
+import { better, figure, lossUnit, metricsOf, references, type Metric } from "./metrics";
 import { modelCommands } from "./use";
 
 const metric = (changes: Partial<Metric>): Metric => ({
@@ -46,6 +46,12 @@ it("figures are read against what costs nothing, and the best there is", () => {
     "always the most frequent answer: 0.588; the best there is: 1.000",
   );
 });
+
+it.each([
+  [{ task: { objective: "causal_lm" } }, "nats per token"],
+  [{ task: { objective: "token_classification" } }, "nats per label"],
+  [{}, "nats per token"],
+])("the loss of %j is in %s", (request, unit) => expect(lossUnit(request)).toBe(unit));
 
 describe("the command that uses a model", () => {
   it.each([

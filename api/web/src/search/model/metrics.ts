@@ -1,6 +1,6 @@
 /** The figures that papers compare, beside the quality that a search goes by; and the lines that they are read against. */
 
-import type { Result } from "../../api/types";
+import type { Result, Search } from "../../api/types";
 import { fixed } from "../../ui/format";
 
 export interface Metric {
@@ -44,4 +44,10 @@ export function references({ majority, chance, best }: Metric): string {
     ["the best there is", best],
   ];
   return said.flatMap(([words, value]) => (value == null ? [] : [`${words}: ${figure(value)}`])).join("; ");
+}
+
+/** What the curves of loss are told in: labels are scored where there are any, else tokens. */
+export function lossUnit(request: Search["request"]): string {
+  const { objective } = (request["task"] ?? {}) as { objective?: string };
+  return `nats per ${objective?.endsWith("_classification") ? "label" : "token"}`;
 }
