@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import IO, Any
 
 FORMATS = ("text", "jsonl", "short", "csv", "parquet", "jsonl.gz", "jsonl.zst", "tokens")
-_BLOCK = 4 << 20  # bytes that are made at once
+_BLOCK = 1 << 20  # bytes that are made at once; more than a packer looks back
 _CHILD = """
 import json, resource, subprocess, sys
 done = subprocess.run([sys.executable, "-m", "nas.ingest", *sys.argv[1:]], stdout=subprocess.PIPE, check=False)
@@ -77,7 +77,7 @@ def fill(file: IO[bytes] | Any, what: str, n_bytes: int, generator: random.Rando
 def template(what: str, generator: random.Random) -> bytes:
     """A block whose documents hold a "#", in whose place a number makes them differ from those of other blocks."""
     if what == "tokens":
-        return b"".join(generator.randrange(50_000).to_bytes(2, "little") for _ in range(_BLOCK // 2))
+        return generator.randbytes(_BLOCK)
     lines: list[str] = []
     size = 0
     for text, label in rows(generator, 35 if what == "short" else 500):
@@ -98,7 +98,7 @@ def make_parquet(path: Path, n_bytes: int) -> int:
     import pyarrow.parquet as parquet
 
     generator = random.Random(0)
-    texts = [text for text, _ in zip(sentences(generator, 500), range(8000), strict=False)]
+    texts = [text for text, _ in zip(sentences(generator, 500), range(2000), strict=False)]
     labels = [generator.randrange(4) for _ in texts]
     done = 0
     batches = []
@@ -117,7 +117,7 @@ def measure(what: str, n_bytes: int, folder: Path) -> dict[str, Any]:
     content = make(raw, what, n_bytes)
     told: dict[str, Any] = {"format": {"short": "jsonl"}.get(what, what.partition(".")[0])}
     if what == "tokens":
-        told |= {"dtype": "uint16", "vocab_size": 50_000}
+        told |= {"dtype": "uint16", "vocab_size": 65536}
     kept = folder / "kept"
     begin = time.perf_counter()
     arguments = [str(raw), str(kept), json.dumps(told), str(4 * n_bytes)]

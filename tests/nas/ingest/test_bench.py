@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[3]
 
 def test_every_format_is_made_and_read(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, str(ROOT / "bench" / "ingest.py"), "--gigabytes", "0.005", "--folder", str(tmp_path)],
+        [sys.executable, str(ROOT / "bench" / "ingest.py"), "--gigabytes", "0.001", "--folder", str(tmp_path)],
         capture_output=True, text=True, check=True, timeout=200, cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
