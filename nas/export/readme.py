@@ -23,6 +23,17 @@ _ID_PURPOSES = {
     "sequence_classification": "It tells the class of a sequence of token ids.",
     "token_classification": "It tells a class for each of a sequence of token ids.",
 }
+_LABELLED = {"bytes": '--prompt "some text"', "text": '--prompt "some text"', "ids": '--ids "1 0 1"'}
+_COMMANDS = {  # by objective, then by what is read
+    "causal_lm": {
+        "bytes": '--prompt "some text" --bytes 200',
+        "text": '--prompt "some text" --tokens 50',
+        "ids": '--ids "1 0 1" --tokens 50',
+    },
+    "masked_lm": {"bytes": '--prompt "some te_t"', "text": '--prompt "some [MASK]"', "ids": '--ids "1 _ 1"'},
+    "sequence_classification": _LABELLED,
+    "token_classification": _LABELLED,
+}
 _FILES = {
     "model.py": "the network's source and this program, in one file",
     "model.safetensors": "its weights",
@@ -92,60 +103,44 @@ def _usage(form: Form, config: NetworkConfig) -> str:
     if form.objective == "sequence_classification" and not ids:
         hint = "`--pair` gives the second text to a model of pairs. "
     return f"""\
-{purpose} It runs without Blockwright: Python 3.11 or newer, {", ".join(named[:-1])} and {named[-1]} are all it needs
-(made with torch {torch.__version__.split("+")[0]}).
+{purpose}
+
+It runs without Blockwright: Python 3.11 or newer, {", ".join(named[:-1])} and {named[-1]} are all it needs (made with
+torch {torch.__version__.split("+")[0]}).
 
     pip install {" ".join(packages)}
-    python model.py {_options(form)}
+    python model.py {_COMMANDS[form.objective]["ids" if ids else "bytes" if of_bytes else "text"]}
 
-{hint}`python model.py --help` lists the other options. From Python, in this folder:
+{hint}`python model.py --help` lists the other options.
+From Python, in this folder:
 
 {python}
 """
 
 
-def _options(form: Form) -> str:
-    hidden = form.objective == "masked_lm"
-    if form.tokenizer == "ids":
-        return '--ids "1 _ 0"' if hidden else '--ids "1 0 1"'
-    if form.tokenizer == "bytes":
-        return {"causal_lm": '--prompt "some text" --bytes 200', "masked_lm": '--prompt "some te_t"'}.get(
-            form.objective, '--prompt "some text"'
-        )
-    return {"causal_lm": '--prompt "some text" --tokens 50', "masked_lm": '--prompt "some [MASK]"'}.get(
-        form.objective, '--prompt "some text"'
-    )
-
-
 def _python(form: Form, config: NetworkConfig) -> list[str]:
     """Lines that compute logits."""
-    lines, tokens = ["import torch, model"], 'list(b"some text")'
-    if form.tokenizer == "ids":
-        tokens = "[1, 0, 1]"
-    elif form.tokenizer != "bytes":
-        lines.append("from tokenizers import Tokenizer")
-        tokens = 'tokenizer.encode("some text", add_special_tokens=False).ids'
-    lines.append("network = model.load()")
-    if form.tokenizer not in ("ids", "bytes"):
+    ids, of_bytes, eos_id, mask_id = form.tokenizer == "ids", form.tokenizer == "bytes", form.eos_id, form.mask_id
+    lines = ["import torch, model", "network = model.load()"]
+    if not ids and not of_bytes:
+        lines.insert(1, "from tokenizers import Tokenizer")
         lines.append('tokenizer = Tokenizer.from_file("tokenizer.json")')
-    if form.objective == "masked_lm":
-        unit = "byte" if form.tokenizer == "bytes" else "token"
-        if form.tokenizer == "bytes":
-            tokens = f'[{form.mask_id} if byte == ord("_") else byte for byte in b"some te_t"]'
-        else:
-            tokens = f"[{'1' if form.tokenizer == 'ids' else f'*{tokens}'}, {form.mask_id}]"
-        lines += [f"tokens = {tokens}  # {form.mask_id} is a hidden {unit}"]
-    elif form.classifies and form.eos_id is not None:
-        lines += [f"tokens = [{form.eos_id}, *{tokens}, {form.eos_id}]  # {form.eos_id} stands at both ends of a text"]
-    elif form.tokenizer == "bytes":
-        shown = 'logits = network(torch.tensor([list(b"some text")]))'
-        return [*lines, f"{shown}  # (batch, tokens) byte values -> (batch, tokens, {config.vocab_size})"]
+        tokens = 'tokenizer.encode("some text", add_special_tokens=False).ids'
     else:
-        lines += [f"tokens = {tokens}"]
+        tokens = "[1, 0, 1]" if ids else 'list(b"some text")'
+    if form.objective == "masked_lm":
+        hidden = f'[{mask_id} if byte == ord("_") else byte for byte in b"some te_t"]'
+        hidden = hidden if of_bytes else f"[*{tokens}, {mask_id}]"
+        lines.append(f"tokens = {hidden}  # {mask_id} is a hidden {'byte' if of_bytes else 'token'}")
+    elif form.classifies and eos_id is not None:
+        lines.append(f"tokens = [{eos_id}, *{tokens}, {eos_id}]  # {eos_id} stands at both ends of a text")
+    else:
+        lines.append(f"tokens = {tokens}")
     n_classes = config.backbone.n_classes
-    out = f"(batch, {n_classes})" if form.objective == "sequence_classification" else ""
-    out = out or f"(batch, tokens, {n_classes or config.vocab_size})"
-    return [*lines, f"logits = network(torch.tensor([tokens]))  # (batch, tokens) token ids -> {out}"]
+    axes = (
+        f"{n_classes}" if form.objective == "sequence_classification" else f"tokens, {n_classes or config.vocab_size}"
+    )
+    return [*lines, f"logits = network(torch.tensor([tokens]))  # (batch, tokens) token ids -> (batch, {axes})"]
 
 
 def _cell(value: Any) -> str:

@@ -321,7 +321,7 @@ def test_token_ids_are_read_where_there_is_no_text(
         ("masked_lm", "ids", ["--ids", "3 4"], r"this model fills in hidden tokens; give a --ids with '_' for each"),
         ("masked_lm", "words", ["--prompt", "a"], r"this model fills in hidden tokens; give a --prompt with '.MASK.'"),
     ],
-    ids=["no number", "negative", "too large", "no id", "no word", "nothing to label", "no hidden id", "no hidden word"],
+    ids=["no number", "negative", "too large", "no id", "no word", "no label", "no hidden id", "nothing hidden"],
 )  # fmt: skip
 def test_what_cannot_be_read_gets_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], objective: str, kind: str, typed: list[str], message: str
