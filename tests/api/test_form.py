@@ -6,6 +6,7 @@ The vitest suite runs the form's checks over the same files.
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from pydantic import ValidationError
 
 from api.field_errors import field_errors
 from api.openapi import catalog
+from nas.catalog import TASKS
 from nas.config import SearchRequest
 from nas.presets import DESCRIPTIONS, PRESETS
 from tests.api.running import Running
@@ -51,6 +53,28 @@ def test_the_service_refuses_where_the_form_s_cases_say(case: dict[str, Any]) ->
     with pytest.raises(ValidationError) as refused:
         SearchRequest.model_validate(request)
     assert case["refused_at"] in [error.pointer for error in field_errors(refused.value.errors())]
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_synthetic_task_is_taken_as_the_form_asks_for_it(name: str) -> None:
+    """As api/web/src/new/data.ts has it. Lengths are the user's: long enough for every task here."""
+    task = TASKS[name]
+    of_tokens = "unroll" if task.unrolled else "none"
+    changes = {
+        "/task/dataset": name,
+        "/task/dataset_options": {},
+        "/task/objective": task.objective,
+        "/task/tokenizer": {"type": "bytes"},
+        "/task/train_length": 2048,
+        "/space/max_len": 2048,
+        "/space/causal": True if task.causal is None else task.causal,
+        "/space/backbone/n_classes": 0,
+        "/space/backbone/pooling": of_tokens if task.objective == "token_classification" else "mean",
+        "/space/memory_length": 0,
+    }
+    quickstart = SearchRequest.model_validate(PRESETS["quickstart"]).model_dump(mode="json")
+    request = SearchRequest.model_validate(changed(quickstart, changes))
+    assert request.task.dataset_options == asdict(task.options())
 
 
 def test_the_quickstart_preset_is_the_example_and_each_preset_is_described() -> None:
