@@ -16,8 +16,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nas.config import DataSizes, Tokenizer
 from nas.data.documents import N_TRAINING, TEST, in_batches, read_documents
@@ -200,7 +202,7 @@ def _write_documents(path: Path, card: Card, tokenizer: Tokenizer, tokenizer_fil
     with ExitStack() as stack:
         files = [[stack.enter_context((folder / f"{name}.{part}").open("wb")) for name in names] for part in _NUMBERS]
         for part, batch in in_batches(read_documents(path, card), BLOCK):
-            arrays = batch.encode(encoder, of_words=card.label_kind == "token")
+            arrays: tuple[NDArray[Any], ...] = batch.encode(encoder, of_words=card.label_kind == "token")
             for file, array in zip(files[part], arrays, strict=False):  # labels come last, where there are any
                 file.write(array.data)
             n_tokens[part] += len(arrays[0])
