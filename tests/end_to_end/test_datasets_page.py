@@ -15,7 +15,12 @@ from playwright.sync_api import Browser, Page, ViewportSize, expect
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from api.settings import Settings
+from db import datasets
+from db.engine import reading
 from db.migrate import upgrade
+from nas.config import Tokenizer as Tokens
+from nas.data.encode import encode
+from nas.ingest.card import Card
 from tests.api.running import Running, running
 from tests.end_to_end.browser import Watched, watched
 
@@ -139,7 +144,7 @@ def test_what_is_wrong_with_a_file_stands_where_it_was_chosen(tab: Watched) -> N
 
     # What it was taken for can be changed in place, and what is missing is asked for before anything is sent.
     page.get_by_label("Format").select_option("tokens")
-    expect(page.get_by_text("how many token ids are there?")).to_be_visible()
+    expect(page.get_by_text("how large is the vocabulary?")).to_be_visible()
     expect(page.get_by_role("button", name="Upload")).to_be_disabled()
     page.get_by_label("Format").select_option("text")
     page.get_by_role("button", name="Upload").click()
@@ -226,6 +231,24 @@ def test_what_is_not_there_says_what_to_do_and_an_upload_can_go(tab: Watched, se
     expect(page.get_by_text("blockwright datasets add notes FILE")).to_be_visible()
     tab.allow("refused: GET", "/api/v1/datasets/notes: 404")
     tab.allow("console error", "404")
+
+
+def test_what_a_dataset_was_encoded_with_is_told_with_its_vocabulary(tab: Watched, service: Running) -> None:
+    add(service, "notes", b"some words on a line\n" * 200)
+    page = tab.open("/datasets/notes")
+    expect(page.get_by_text("None yet: the first search with a tokenizer encodes it")).to_be_visible()
+    with reading(service.engine) as connection:
+        row = datasets.get(connection, "notes")
+    assert row.card is not None
+    assert row.path is not None
+    for tokenizer in (Tokens(), Tokens(type="words", vocab_size=1000)):  # what two searches leave behind
+        encode(service.data_dir / row.path, Card.from_json(row.card), tokenizer, service.data_dir / "encoded")
+    page.reload()
+    shown = page.get_by_role("table", name="encodings").get_by_role("row")
+    # Of words: the five and <eos> at each line's end; <unk> beside them.
+    expect(shown).to_contain_text(
+        ["tokenizer", re.compile("words, at most 1,000.*7.*1,200"), re.compile("bytes.*256.*4,200")]
+    )
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,8 @@ export function UploadCard({
 
   const file = stage.is === "chosen" || stage.is === "sending" ? stage.file : null;
   const builtIn = datasets.filter((each) => each.built_in).map((each) => each.name);
-  const wrong = wrongName(name, builtIn) ?? (file && (wrongSize(file, format, limits) ?? wrongFormat(format)));
+  const badName = wrongName(name, builtIn);
+  const wrong = badName ?? (file && (wrongSize(file, format, limits) ?? wrongFormat(format)));
   return (
     <section className={over ? "card upload upload-over" : "card upload"} aria-label="upload a dataset">
       <input
@@ -166,7 +167,7 @@ export function UploadCard({
                   autoFocus
                   autoComplete="off"
                   spellCheck={false}
-                  aria-invalid={wrong !== null}
+                  aria-invalid={badName !== null}
                   aria-describedby="dataset-name-note"
                   onChange={(event) => setName(event.target.value)}
                 />

@@ -137,7 +137,7 @@ export function wrongFormat(draft: FormatDraft): string | null {
   if (draft.format !== "tokens") return null;
   const size = wholeNumber(draft.vocab_size);
   const most = draft.dtype === "uint16" ? 2 ** 16 : 2 ** 32;
-  if (size === null || size < 2) return "how many token ids are there? All ids are below the vocabulary's size";
+  if (size === null || size < 2) return "how large is the vocabulary? all ids are below it";
   if (size > most) return `${draft.dtype} holds ids below ${most}, so the vocabulary cannot have ${size}`;
   if (draft.eos_id.trim() === "") return null;
   const eos = wholeNumber(draft.eos_id);
