@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, func, or_, select, text, union_all, update
+from sqlalchemy import Connection, Row, delete, func, or_, select, text, union, update
 
 from db import clock
 from db.engine import insert_into
@@ -182,9 +182,9 @@ def in_use_by(connection: Connection, name: str) -> tuple[str, ...]:
 def uses(connection: Connection) -> Mapping[str, int]:
     """How many queued and running searches name each data set; those that none names are left out."""
     active = searches.c.state.in_(IN_USE)
-    named = union_all(
-        select(searches.c.dataset.label("name")).where(active),
-        select(searches.c.tokenizer).where(active, searches.c.tokenizer.is_not(None)),
+    named = union(  # by id: a search that names one twice uses it once
+        select(searches.c.id, searches.c.dataset.label("name")).where(active),
+        select(searches.c.id, searches.c.tokenizer).where(active, searches.c.tokenizer.is_not(None)),
     ).subquery()
     statement = select(named.c.name, func.count()).group_by(named.c.name)
     return {row[0]: row[1] for row in connection.execute(statement)}

@@ -25,6 +25,17 @@ def test_name_means_its_newest_text_and_a_fingerprint_its_own(engine: Engine) ->
         assert datasets.list(connection) == (built_in, new)
 
 
+def test_a_row_without_a_card_gets_one_and_keeps_it(engine: Engine) -> None:
+    first, other = {"n_rows": 1}, {"n_rows": 2}
+    with transaction(engine) as connection:
+        assert add(connection).dataset.card is None
+        assert add(connection, card=first).dataset.card == first
+        assert add(connection, card=other).dataset.card == first
+        assert add(connection).dataset.card == first
+        assert datasets.register(connection, name="built-in", fingerprint="c", n_bytes=3, card=other).card == other
+        assert [each.card for each in datasets.list(connection)] == [other, first]
+
+
 def test_unknown_data_set_is_not_found(engine: Engine) -> None:
     with transaction(engine) as connection:
         with pytest.raises(NotFound, match=r"no data set 'mine'$"):
@@ -80,6 +91,20 @@ def test_text_is_removed_once_no_queued_or_running_search_names_it(engine: Engin
         assert datasets.remove(connection, "mine").path == "datasets/a.txt"
         with pytest.raises(NotFound, match="no data set 'mine'"):
             datasets.get(connection, "mine")
+
+
+def test_a_tokenizer_is_in_use_as_a_dataset_is(engine: Engine) -> None:
+    with transaction(engine) as connection:
+        add(connection, "own")
+    first, both = queued(engine, tokenizer="own"), queued(engine, dataset="own", tokenizer="own")
+    with transaction(engine) as connection:
+        assert datasets.in_use_by(connection, "own") == (first, both)
+        assert datasets.uses(connection) == {"python-docs": 1, "own": 2}
+        with pytest.raises(DatasetInUse, match=rf"'own' is in use by 2 queued or running searches, such as {first}"):
+            datasets.remove(connection, "own")
+        for search_id in (first, both):
+            searches.cancel(connection, search_id)
+        assert datasets.remove(connection, "own").fingerprint == "a"
 
 
 def test_file_of_a_text_is_unused_when_no_name_is_left(engine: Engine) -> None:

@@ -173,6 +173,19 @@ def test_down_step_by_step_and_up_again_loses_no_row(url: str, engine: Engine) -
     assert set(schema(url)) == {revision.VERSION_TABLE}
 
 
+def test_datasets_and_searches_of_the_first_tables_are_kept(url: str, engine: Engine) -> None:
+    """Before cards and tokenizers there were neither; on the way back only they are forgotten."""
+    fill(engine)
+    assert migrate.downgrade(url, "0001") == "0001"
+    old = content(engine)
+    assert "card" not in old["datasets"][0]
+    assert migrate.upgrade(url, "0002") == "0002"
+    new = content(engine)
+    assert shared(new, old) == shared(old, new)
+    assert [row["card"] for row in new["datasets"]] == [None]
+    assert {row["tokenizer"] for row in new["searches"]} == {None}
+
+
 def test_foreign_version_table_is_left_alone(empty_url: str) -> None:
     """Optuna's tables bring an alembic_version of their own."""
     engine = create_engine(empty_url)
