@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from nas.ingest.card import BINS, GIVEN_PARTS, PARTS, Card, document_digest, part_of
+from nas.ingest.card import BINS, GIVEN_PARTS, PARTS, Card, document_digest
+from nas.ingest.dealing import NEEDED, NEEDED_TRAIN, deal_all, deal_given, rows_of_parts
 from nas.ingest.digests import Digests, Tally, tally
-from nas.ingest.errors import BadLabels, BadRow
+from nas.ingest.errors import BadLabels
 from nas.ingest.facts import Characters, Lengths
 from nas.ingest.fields import (
     MAX_LABELS,
@@ -18,16 +19,13 @@ from nas.ingest.fields import (
     half_a_character,
     label_of,
     labels_of,
+    late,
     part_of_row,
 )
 from nas.ingest.sink import Sink
 from nas.ingest.stream import BLOCK, MAX_ROW, row_too_large
-from nas.text import ENDS_PERCENT, TooShort
+from nas.text import TooShort
 
-NEEDED = 20  # distinct documents of which 72:18:5:5 percent are at least one each
-NEEDED_TRAIN = 5  # the same for 80:20
-_WITHIN_TRAIN = (80, 100)  # weights and alpha, where validation is given
-_TRAIN_AND_VALIDATION = (72, 90)  # weights and alpha; the rest is validation, where none is given
 _quote = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
@@ -73,8 +71,9 @@ class Documents:
                 seen = isinstance(value, str) and value in self._labels
                 label = str(value) if seen else label_of(fields.label, number, row)
                 labels, label_json = [label], f',"label":{_quote(label)}'
-            elif fields.no_label and "label" in row:
-                raise BadRow(f"row {number:,} has a field 'label', earlier rows have none; give every row one, or none")
+        for name in fields.absent:
+            if name in row:
+                raise late(name, number)
         part_json = "" if given is None else f',"part":"{given}"'
         try:
             content = said.encode()
@@ -158,8 +157,8 @@ class Documents:
             raise BadLabels(
                 f"all {self._n_rows:,} documents have one label, {counts[0][0]!r}; give at least two classes"
             )
-        deal = _deal_given(found, named) if named else _deal(found)
-        part_rows = _part_rows(deal, found)
+        deal = deal_given(found, named) if named else deal_all(found)
+        part_rows = rows_of_parts(deal, found)
         self._check_parts(part_rows, found, named)
         self._check_labels(deal[2] if named else deal[1])
         return Card(
@@ -214,41 +213,6 @@ def _cut(value: Any) -> Any:
     if isinstance(value, str):
         return value[:300]
     return [word[:300] for word in value[:60]]
-
-
-def _ends(counts: Any, percents: tuple[int, ...]) -> Iterator[int]:
-    """First bins at which so many percent of the documents lie before."""
-    import numpy as np
-
-    below = np.cumsum(counts) * 100
-    total = int(counts.sum())
-    return (int(np.searchsorted(below, percent * total)) + 1 for percent in percents)
-
-
-def _deal(found: Tally) -> tuple[int, int, int]:
-    first, second, third = _ends(found.counts[None], ENDS_PERCENT)
-    return first, second, third
-
-
-def _deal_given(found: Tally, named: Mapping[str, int]) -> tuple[int, int, int]:
-    train = found.counts.get("train")
-    validation = found.counts.get("validation")
-    first = second = third = BINS
-    if train is not None:
-        first, third = _ends(train, _WITHIN_TRAIN if validation is not None else _TRAIN_AND_VALIDATION)
-    if validation is not None:
-        third = BINS
-        if "test" not in named:
-            (second,) = _ends(validation, (50,))
-    return first, second, third
-
-
-def _part_rows(deal: tuple[int, int, int], found: Tally) -> dict[str, int]:
-    rows = [0] * len(PARTS)
-    for given, counts in found.counts.items():
-        for number in counts.nonzero()[0].tolist():
-            rows[part_of(number, given, deal)] += int(counts[number])
-    return dict(zip(PARTS, rows, strict=True))
 
 
 def read_documents(fields: Fields, rows: Iterator[tuple[int, dict[str, Any]]], sink: Sink, scratch: Path) -> Card:

@@ -20,7 +20,7 @@ class Fields:
     """Names of fields; None where the rows have no such thing. Either `text` or both `words` and `labels` are given.
 
     Args:
-        no_label: no label was asked for and the first row has none: no other may have one.
+        absent: what the first row has not, though rows may have it without being asked: then no other may.
         given: the part of all rows; `part` is then None.
     """
 
@@ -30,7 +30,7 @@ class Fields:
     words: str | None = None
     labels: str | None = None
     part: str | None = None
-    no_label: bool = False
+    absent: tuple[str, ...] = ()
     given: str | None = None
 
     @property
@@ -51,12 +51,14 @@ def find_fields(names: Iterable[str], options: Options, where: str) -> Fields:
     """
     found = list(names)
     part = "part" if options.part is None and "part" in found else None
+    absent: tuple[str, ...] = ("part",) if options.part is None and part is None else ()
     if options.words is not None:
-        fields = Fields(None, words=options.words, labels=options.labels, part=part, given=options.part)
+        fields = Fields(None, words=options.words, labels=options.labels, part=part, absent=absent, given=options.part)
     else:
         label = options.label or ("label" if "label" in found else None)
+        absent += ("label",) if label is None else ()
         text = options.text or "text"
-        fields = Fields(text, options.pair, label, part=part, no_label=label is None, given=options.part)
+        fields = Fields(text, options.pair, label, part=part, absent=absent, given=options.part)
     for option in ("text", "pair", "label", "words", "labels"):
         name = getattr(fields, option)
         if name is not None and name not in found:
@@ -89,6 +91,10 @@ def bad_text(name: str, number: int, row: dict[str, Any]) -> BadRow:
     if "\0" in value:
         return BadRow(f"field {name!r} of row {number:,} holds a NUL character; remove it")
     return BadRow(f"field {name!r} of row {number:,} is empty; {remedy}")
+
+
+def late(name: str, number: int) -> BadRow:
+    return BadRow(f"row {number:,} has a field {name!r}, earlier rows have none; give every row one, or none")
 
 
 def half_a_character(number: int) -> BadRow:

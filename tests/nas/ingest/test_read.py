@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from nas.errors import DataError
 from nas.ingest import digests, stream
 from nas.ingest.card import PARTS, Card, content, document_bin, document_digest, part_of
-from nas.ingest.documents import NEEDED
+from nas.ingest.dealing import NEEDED
 from nas.ingest.facts import Characters, Lengths
 from nas.ingest.options import Options
 from nas.ingest.read import ingest

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from nas.ingest import digests, documents, fields, rows, stream
+from nas.ingest import dealing, digests, fields, rows, stream
 from nas.ingest.options import Options
 from tests.nas.ingest.files import documents as some
 from tests.nas.ingest.files import jsonl, parquet, refusal, table, zstd
@@ -146,6 +146,8 @@ CASES: dict[str, tuple[bytes, Options, str, str]] = {
         "field 'label' in row 2 holds a NUL character; remove it"),
     "label that comes late": (jsonl([{"text": "a"}, {"text": "b", "label": 1}]), JSONL, "bad-row",
         "row 2 has a field 'label', earlier rows have none; give every row one, or none"),
+    "part that comes late": (jsonl([{"text": "a"}, {"text": "b", "part": "test"}]), JSONL, "bad-row",
+        "row 2 has a field 'part', earlier rows have none; give every row one, or none"),
     "one class": (jsonl(some(40, 1)), JSONL, "bad-labels",
         "all 40 documents have one label, 'class 0'; give at least two classes"),
     "never in training": (
@@ -313,5 +315,5 @@ def test_a_rare_label_that_is_dealt_away_from_training_is_named(tmp_path: Path) 
     assert code == "bad-labels"
     assert message.startswith("label 'rare ")
     assert "stands in no training document (nor do " in message
-    assert documents.NEEDED == 20
+    assert dealing.NEEDED == 20
     assert digests.RUN == 1 << 20
