@@ -212,7 +212,7 @@ class Network(nn.Module):
         if not self.config.shape.causal:
             raise ValueError("an encoder has no incremental path: each token would change all outputs")
         if self.config.backbone.n_classes:
-            raise ValueError("a classifier has no incremental path: it answers once for a whole sequence")
+            raise ValueError("a classifier has no incremental path: it is run on whole sequences")
         if self.longest is not None and capacity > self.longest:
             raise ValueError(f"capacity is {capacity}; this network takes at most {self.longest} tokens")
         device = next(self.parameters()).device

@@ -385,7 +385,7 @@ def test_input_without_a_batch_axis_is_refused() -> None:
 def test_encoder_and_classifier_have_no_incremental_path() -> None:
     with pytest.raises(ValueError, match=r"^an encoder has no incremental path: each token would change all outputs$"):
         network(shape=ENCODER).new_cache(2, 12)
-    message = r"^a classifier has no incremental path: it answers once for a whole sequence$"
+    message = r"^a classifier has no incremental path: it is run on whole sequences$"
     for pooling in ("mean", "none"):
         with pytest.raises(ValueError, match=message):
             network(backbone=BackboneConfig(n_classes=2, pooling=pooling)).new_cache(2, 12)

@@ -51,8 +51,8 @@ def changed(base: dict[str, Any], part: str, **values: Any) -> dict[str, Any]:
          "greater than or equal to 257"),
         ({"task": {"dataset_options": {"n_keys": 3}}}, "task: dataset 'python-docs' takes no options; only synthetic "
          "tasks do"),
-        (changed(LOOKUP, "task", objective="causal_lm"), "task: objective is 'causal_lm' but synthetic task 'lookup' is "
-         "token_classification; it must be that"),
+        (changed(LOOKUP, "task", objective="causal_lm"), "task: objective is 'causal_lm' but synthetic task 'lookup' "
+         "is token_classification; it must be that"),
         (changed(LOOKUP, "task", tokenizer="words"), "task: synthetic task 'lookup' draws token ids itself; leave the "
          "tokenizer out"),
         (changed(LOOKUP, "task", dataset_options={"keys": 3}), "task: unknown option 'keys' of task 'lookup'; known: "
@@ -61,8 +61,8 @@ def changed(base: dict[str, Any], part: str, **values: Any) -> dict[str, Any]:
         (changed(LOOKUP, "space", causal=False), "task.dataset is 'lookup' but space.causal is false; it must be true"),
         (changed(LABELLED, "space", memory_length=8), "memory_length is 8 but task.objective is "
          "'sequence_classification', whose examples stand alone; it must be 0"),
-        (changed(LABELLED, "space", backbone={"pooling": "none"}), "space.backbone.pooling is 'none' but task.objective "
-         "is 'sequence_classification'; it must be 'mean' or 'first'"),
+        (changed(LABELLED, "space", backbone={"pooling": "none"}), "space.backbone.pooling is 'none' but "
+         "task.objective is 'sequence_classification'; it must be 'mean' or 'first'"),
         (changed(TAGGED, "space", backbone={}), "space.backbone.pooling is 'first' but task.objective is "
          "'token_classification'; it must be 'none'"),
         ({"space": {"backbone": {"n_classes": 3, "pooling": "mean"}}}, "space.backbone.n_classes is 3 but "
