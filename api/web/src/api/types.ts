@@ -14,6 +14,7 @@ export type Architecture = Schemas["Architecture"];
 export type Rule = Schemas["Rule"];
 export type Artifact = Schemas["Artifact"];
 export type Result = Schemas["Result"];
+export type Metric = Schemas["Metric"];
 export type ResultArchitecture = Schemas["ResultArchitecture"];
 export type Dataset = Read<Schemas["Dataset"]>;
 export type DatasetDetail = Read<Schemas["DatasetDetail"]>;

@@ -46,7 +46,7 @@ export function SearchRow({ search, catalog }: { search: Search; catalog: Catalo
           <>
             <strong>{fixed(search.best.bits_per_byte, 3)}</strong>
             <span className="quieter">
-              {unitOf(search.best)}, {search.best.what}
+              {search.best.unit}, {search.best.what}
             </span>
           </>
         ) : (
@@ -95,11 +95,6 @@ export function standing(
 export function shownLabels(strip: NonNullable<Search["strip"]>): string[] {
   if (strip.source === "derived") return strip.labels;
   return strip.labels.map((label, slot) => (strip.undecided.includes(slot) ? "" : label));
-}
-
-/** What the best figure is told in; searches that ended before there were other units speak of bytes. */
-export function unitOf(best: NonNullable<Search["best"]>): string {
-  return (best as { unit?: string | null }).unit ?? "bits per byte";
 }
 
 /** A finished search is full, however many retrainings its estimate had counted. */

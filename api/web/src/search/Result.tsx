@@ -3,13 +3,13 @@
 import { memo } from "react";
 
 import type { Look } from "../blocks";
-import type { Artifact, Result as Found } from "../api/types";
+import type { Artifact, Metric, Result as Found } from "../api/types";
 import { Card } from "../ui/Card";
 import { Command } from "../ui/Command";
 import { bytes, fixed, signed } from "../ui/format";
 import { Strip } from "../ui/Strip";
 import { counted, milliseconds, scientific, slotList } from "./model/format";
-import { better, figure, metricsOf, references, type Metric } from "./model/metrics";
+import { better, figure, metricsOf, references } from "./model/metrics";
 import { modelCommands } from "./model/use";
 import { latencyWord, MEANING, spanOf, type Word } from "./model/verdict";
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
-import type { Result } from "../../api/types";
-import { better, figure, lossUnit, metricsOf, references, type Metric } from "./metrics";
+import type { Metric, Result } from "../../api/types";
+import { better, figure, lossUnit, metricsOf, references } from "./metrics";
 import { modelCommands } from "./use";
 
 const metric = (changes: Partial<Metric>): Metric => ({

@@ -1,26 +1,11 @@
 /** The figures that papers compare, beside the quality that a search goes by; and the lines that they are read against. */
 
-import type { Result, Search } from "../../api/types";
+import type { Metric, Result, Search } from "../../api/types";
 import { fixed } from "../../ui/format";
 
-export interface Metric {
-  name: string;
-  /** What it counts in, or its range: "share of examples", "words". */
-  unit: string;
-  lower_is_better: boolean;
-  /** Null where no number holds it; the parent's also where there is none. */
-  derived: number | null;
-  parent: number | null;
-  /** Of whoever always gives the most frequent answer, of a blind guess, and the highest there is. */
-  majority?: number | null;
-  chance?: number | null;
-  best?: number | null;
-}
-
-/** Without what the quality says already. */
+/** Without what the quality says already; a result of an older version has none. */
 export function metricsOf(result: Result): Metric[] {
-  const found = (result as { metrics?: Metric[] }).metrics ?? [];
-  return found.filter(({ name }) => name !== result.quality?.unit);
+  return (result.metrics ?? []).filter(({ name }) => name !== result.quality?.unit);
 }
 
 /** "0.912", "34.8", "1,204". */
