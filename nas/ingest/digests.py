@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 RUN = 1 << 20  # digests
+_MERGED = 1 << 19  # entries at once, about; each takes some 60 bytes while it is merged
 _RANGES = 256
 _SHIFT = 48  # of a digest to its bin, its first two bytes
 _ENTRY = [("digest", "<u8"), ("count", "<u4")]
@@ -90,8 +91,8 @@ def tally(groups: Mapping[str | None, Digests]) -> Tally:
     n_duplicates = n_left_out = 0
     for digests in groups.values():
         digests.flush()
-    # So many ranges at once that they hold about four runs.
-    step = min(_RANGES, max(1, 4 * RUN * _RANGES // max(1, sum(each.n_entries for each in groups.values()))))
+    n_entries = sum(each.n_entries for each in groups.values())
+    step = min(_RANGES, max(1, _MERGED * _RANGES // max(1, n_entries)))
     for first in range(0, _RANGES, step):
         end = min(first + step, _RANGES)
         found = {given: digests.entries(first, end) for given, digests in groups.items()}
