@@ -1,7 +1,7 @@
 """Counts equal documents exactly by their 8-byte digests, in memory that does not grow with their number.
 
 Digests gather up to RUN, are sorted, and go to a file as a run of (digest, how often). In the end the runs are merged
-range by range of the first byte: for 40 million documents that is a file of 480 MB and arrays of a few.
+range by range of the first byte: for 40 million documents that is a file of 480 MB and arrays of 30.
 """
 
 from __future__ import annotations
@@ -27,10 +27,12 @@ _ENTRY = [("digest", "<u8"), ("count", "<u4")]
 
 @dataclass(frozen=True)
 class Tally:
-    """Args:
-    counts: for None and each given part that has documents: documents by bin, (BINS,); left out ones not.
-    n_duplicates: documents that stand so before, in whatever part.
-    n_left_out: documents of "train" that also stand in "validation" or "test".
+    """How many documents lie where.
+
+    Args:
+        counts: for None and each given part that has documents: documents by bin, (BINS,); left out ones not.
+        n_duplicates: documents that stand so before, in whatever part.
+        n_left_out: documents of "train" that also stand in "validation" or "test".
     """
 
     counts: Mapping[str | None, NDArray[np.int64]]
