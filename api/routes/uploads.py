@@ -147,7 +147,9 @@ async def add_dataset(
 
 
 def _of_file(file: str | None, detail: str) -> str:
-    return f"{PurePath(file).name}: {detail}" if file else detail
+    """With the file's name before it, in which a client may have put anything."""
+    name = "".join(each if each.isprintable() else "?" for each in PurePath(file or "").name)
+    return f"{name}: {detail}" if name else detail
 
 
 def _check_media_type(request: Request) -> None:

@@ -274,14 +274,29 @@ WRONG = {
     "tail": ["-1", "x", "1000001", "1e3"],
     "name": ["", "..", "A"],
     "cursor": ["x" * 401],
+    "file": ["x" * 256],
+    "format": ["", "xml", "TEXT"],
+    "compression": ["", "bzip2"],
+    **{name: ["", "x" * 201] for name in ("text", "pair", "label", "words", "labels", "corpus", "part")},
+    "ends": ["", "1", "1,2,3", "-1,2", "1e3,2e3"],
+    "dtype": ["", "int64"],
+    "vocab_size": ["1", "-1", str(2**63), "x"],
+    "eos_id": ["-1", str(2**32), "1.5"],
 }
+
+
+def query_params(dependant: Any) -> Iterator[Any]:
+    """Of a route and of what it depends on."""
+    yield from dependant.query_params
+    for each in dependant.dependencies:
+        yield from query_params(each)
 
 
 def test_a_parameter_that_is_out_of_range_is_named(there: Standing) -> None:
     """Every parameter of every route; a new one is added to WRONG."""
     tried = set()
     for method, route in routes(there.service):
-        for field in route.dependant.query_params:
+        for field in query_params(route.dependant):
             for value in WRONG[field.name]:
                 target = filled(route, lambda name: there.ids[name])
                 answer = there.service.http.request(method, target, params={field.name: value})

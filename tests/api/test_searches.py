@@ -11,6 +11,7 @@ from api.errors import MAX_FIELD_ERRORS
 from api.routes.searches import planned_steps
 from db import datasets, paging, searches
 from db.engine import transaction
+from nas import catalog
 from nas.config import SearchRequest
 from tests.api.running import TINY, Claimed, Running
 
@@ -154,7 +155,8 @@ def test_another_media_type_is_refused(service: Running) -> None:
 def test_an_unknown_dataset_is_refused_with_the_known_ones(service: Running) -> None:
     answer = service.http.post(ROOT, json=changed("task.dataset", "novels"))
     assert (answer.status_code, answer.json()["code"]) == (422, "unknown-dataset")
-    assert answer.json()["detail"] == "unknown dataset 'novels'; known: python-docs, python-stdlib"
+    known = ", ".join(sorted([*catalog.DATASETS, *catalog.TASKS]))
+    assert answer.json()["detail"] == f"unknown dataset 'novels'; known: {known}"
 
 
 def test_a_registered_dataset_may_be_named(service: Running) -> None:

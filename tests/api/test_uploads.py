@@ -184,6 +184,11 @@ def test_a_bad_file_is_told_by_name_and_row_and_leaves_nothing(service: Running,
     assert (names(service), is_quiet(service)) == ([], True)
 
 
+def test_a_files_name_gives_no_orders_to_a_terminal(service: Running) -> None:
+    answer = post(service, LATIN, file="../a\x1b[31m\nb.txt")
+    assert answer.json()["detail"].startswith("a?[31m?b.txt: the file is not UTF-8")
+
+
 def is_quiet(service: Running) -> bool:
     """Nothing on its way; what is kept may be there."""
     return not [name for name in files(service) if name.startswith(".")]
