@@ -21,7 +21,7 @@ from nas.ingest.options import Options
 MAX_DATA_BYTES = 2**31  # of the reader's own memory; it takes under 500 MB
 # What Python needs to start; neither the token nor the database's address.
 _ENVIRONMENT = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TMPDIR")
-_STATUS = {"too-large": 413, "storage": 507}
+_STATUS = {"too-large": 413, "disk-full": 507, "storage": 507}
 
 
 class Reader:
@@ -47,8 +47,8 @@ class Reader:
             timeout_s: after which the reader is ended.
 
         Raises:
-            ApiError: what is wrong with the file, with the code of its DataError; storage: it cannot be kept;
-                too-slow; unreadable: the reader ended without an answer.
+            ApiError: what is wrong with the file, with the code of its DataError; disk-full, storage: it cannot be
+                kept; too-slow; unreadable: the reader ended without an answer.
         """
         arguments = [str(raw), str(folder), json.dumps(options.to_json()), str(max_bytes), "--move"]
         environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
