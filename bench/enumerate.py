@@ -6,8 +6,8 @@ one thread.
 The reference set-up: T 64, D 64, 4 heads; MGK with 2 heads of 2 keys; FFN and SGU 256 wide; 2,048 tokens a batch;
 AdamW; at most 1,000 updates, fewer where 128 validation windows are answered at 0.99, which is looked at every 50. On
 planted tasks the rate is constant: with a rise and a cosine, SA does not solve shift-then-match (0.22 after 1,000
-updates, against 1.0 after 350 to 600), and how soon a task is solved would depend on how long one meant to train. On the text,
-where no training ends early, it is that of `nas.training.learning_rate`.
+updates, against 1.0 after 350 to 600), and how soon a task is solved would depend on how long one meant to train. On
+the text, where no training ends early, it is that of `nas.training.learning_rate`.
 
     python -m bench.enumerate [--workers 2] [--limit 100]     train what is missing, in the order of its worth
     python -m bench.enumerate --latency                       count parameters and measure latencies, anew
