@@ -107,7 +107,13 @@ class Recorder:
         if name in DATASETS:
             found = built_in(name, self.cache)
             with transaction(self._engine) as connection:
-                datasets.register(connection, name=name, fingerprint=found.card.fingerprint, n_bytes=found.card.n_bytes)
+                datasets.register(
+                    connection,
+                    name=name,
+                    fingerprint=found.card.fingerprint,
+                    n_bytes=found.card.n_bytes,
+                    card=found.card.to_json(),
+                )
             return found
         try:
             with reading(self._engine) as connection:

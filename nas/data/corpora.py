@@ -15,6 +15,8 @@ from pathlib import Path
 from nas.catalog import DATASETS, TASKS
 from nas.errors import DataError, InvalidInput
 from nas.ingest.card import Card, Dataset
+from nas.ingest.options import Options
+from nas.ingest.read import ingest
 from nas.text import check_text
 
 STDLIB_LIMIT_BYTES = 16_000_000
@@ -35,14 +37,21 @@ def read_corpus(name: str) -> bytes:
 
 
 def built_in(name: str, folder: Path, known: Collection[str] = ()) -> Dataset:
-    """A built-in corpus as a file in `folder`, where it is written unless it is there.
+    """A built-in corpus as a file in `folder`, with a card as an upload has.
 
     Raises:
         InvalidInput: no such corpus; the line tells the built-in ones and `known`.
     """
     if name not in DATASETS:
         raise InvalidInput(f"unknown dataset {name!r}; known: {', '.join(sorted([*DATASETS, *TASKS, *known]))}")
-    return text_file(read_corpus(name), folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    raw = folder / f".{name}.{os.getpid()}"
+    try:
+        raw.write_bytes(read_corpus(name))
+        card = ingest(raw, folder, Options(format="text", compression="none"), max_bytes=2**40, keep_raw=False)
+    finally:
+        raw.unlink(missing_ok=True)
+    return Dataset(folder / card.file_name, card)
 
 
 def text_file(text: bytes, folder: Path) -> Dataset:

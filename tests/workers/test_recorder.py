@@ -207,7 +207,10 @@ def test_a_registered_text_is_read_and_a_built_in_one_gets_its_fingerprint(claim
     assert claimed.recorder.dataset("letters", None).path.read_bytes() == tiny.text()
     assert claimed.recorder.dataset("python-docs", None).path.stat().st_size > 100_000
     with reading(claimed.service.engine) as connection:
-        assert datasets.get(connection, "python-docs").path is None
+        row = datasets.get(connection, "python-docs")
+    assert row.path is None
+    assert row.card is not None
+    assert row.card["n_characters"] > 50, "it is shown as an upload is"
     with pytest.raises(InvalidInput, match=r"nowhere"):
         claimed.recorder.dataset("nowhere", None)
 
