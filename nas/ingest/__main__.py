@@ -33,7 +33,8 @@ def main(arguments: list[str]) -> int:
         return _tell(1, {"error": {"code": TooLarge.code, "message": message}})
     except OSError as error:
         code = "disk-full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "storage"
-        return _tell(1, {"error": {"code": code, "message": f"the file cannot be read or kept: {error}"}})
+        reason = (error.strerror or type(error).__name__).lower()  # its own words name paths of the server
+        return _tell(1, {"error": {"code": code, "message": f"the file cannot be read or kept: {reason}"}})
     return _tell(0, {"card": card.to_json()})
 
 

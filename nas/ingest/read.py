@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from nas.ingest.card import Card, Kind, Settings
 from nas.ingest.documents import read_documents
 from nas.ingest.errors import WrongFormat
-from nas.ingest.options import Compression, Options
+from nas.ingest.options import HUNDRED_MILLION, STANDARD_ENDS, Compression, Options
 from nas.ingest.parquet import parquet_rows
 from nas.ingest.plain import read_text
 from nas.ingest.rows import csv_rows, jsonl_rows
@@ -54,11 +56,11 @@ def ingest(
         told = "none" if options.format == "tokens" and options.compression == "auto" else options.compression
         compression = found_compression(raw, told)  # ids of tokens may look like a compressed file's first bytes
     settings = _settings(options)
-    with TemporaryDirectory(dir=folder, prefix=SCRATCH) as scratch:
-        written = Path(scratch) / "canonical"
+    with _scratch(folder) as scratch:
+        written = scratch / "canonical"
         moves = not keep_raw and settings.kind != "documents" and compression == "none" and _can_move(raw, folder)
         with Sink(None if moves else written, settings, max_bytes) as sink:
-            card = _read(raw, options, compression, sink, Path(scratch), max_bytes, progress)
+            card = _read(raw, options, compression, sink, scratch, max_bytes, progress)
         os.replace(raw if moves else written, folder / card.file_name)
         _sync(folder)
     return card
@@ -79,7 +81,7 @@ def _settings(options: Options) -> Settings:
     kinds: dict[str, Kind] = {"text": "text", "tokens": "tokens", "tokenizer": "tokenizer"}
     return Settings(
         kinds.get(options.format, "documents"),
-        options.ends,
+        STANDARD_ENDS if options.corpus in HUNDRED_MILLION else options.ends,
         options.corpus,
         options.dtype,
         options.vocab_size,
@@ -110,6 +112,17 @@ def _read(
         return read_documents(*jsonl_rows(lines(blocks), options), sink, scratch)
     delimiter = "," if options.format == "csv" else "\t"
     return read_documents(*csv_rows(lines(blocks), delimiter, options), sink, scratch)
+
+
+@contextmanager
+def _scratch(folder: Path) -> Iterator[Path]:
+    """A folder of our own. Not `tempfile`'s: ended right after it has made one, a process would leave that behind."""
+    scratch = folder / f"{SCRATCH}{uuid.uuid4().hex}"
+    try:
+        scratch.mkdir(0o700)
+        yield scratch
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _can_move(raw: Path, folder: Path) -> bool:
