@@ -21,6 +21,8 @@ COMPRESSIONS: tuple[Compression, ...] = get_args(Compression)
 DTYPES: tuple[Dtype, ...] = get_args(Dtype)
 CORPORA = ("enwik8", "text8", "wikitext-2", "wikitext-103", "mrpc", "sst-2")
 TABLES = ("jsonl", "csv", "tsv", "parquet")  # formats whose rows are documents
+HUNDRED_MILLION = ("enwik8", "text8")  # corpora of so many bytes, cut at 90 and 95 million (Transformer-XL and others)
+STANDARD_BYTES, STANDARD_ENDS = 100_000_000, (90_000_000, 95_000_000)
 _SUFFIXES: Mapping[str, Format] = {
     **dict.fromkeys((".txt", ".text", ".md", ".raw"), "text"),
     **dict.fromkeys((".jsonl", ".ndjson", ".json"), "jsonl"),
@@ -45,7 +47,8 @@ class Options:
         words: name of the one that holds a list of words, instead of a text.
         labels: name of the one that holds a label for each word.
         corpus: name of the standard corpus, one of CORPORA.
-        ends: of a text: byte offsets at which the training and the validation part end.
+        ends: of a text: byte offsets at which the training and the validation part end; those of HUNDRED_MILLION are
+            known.
         dtype: of tokens.
         vocab_size: of tokens: ids are below it.
         eos_id: of tokens: the id that ends a document.
@@ -114,10 +117,21 @@ class Options:
             value = getattr(self, name)
             if value is not None and not (isinstance(value, str) and 0 < len(value) <= 200):
                 raise WrongOptions(f"{name} is {value!r:.300}; give the name of a field, of 1 to 200 characters")
+        self._check_corpus()
         self._check_fields()
         self._check_tokens()
         if self.ends is not None:
             self._check_ends(self.ends)
+
+    def _check_corpus(self) -> None:
+        """The published files of some are texts, those of the others rows: else its name would be no more than that."""
+        if self.corpus is None or self.format == "auto":
+            return
+        wanted = TABLES if self.corpus in ("mrpc", "sst-2") else ("text",)
+        if self.format not in wanted:
+            raise WrongOptions(
+                f"corpus is {self.corpus}, the format is {self.format}; give {', '.join(wanted)}, or no corpus"
+            )
 
     def _check_fields(self) -> None:
         for name in ("text", "pair", "label", "words", "labels", "part"):
@@ -153,6 +167,11 @@ class Options:
             raise WrongOptions(f"ends are for a text, the format is {self.format}; give format text")
         if not (isinstance(ends, tuple) and len(ends) == 2 and all(map(_is_int, ends)) and 0 < ends[0] < ends[1]):
             raise WrongOptions(f"ends are {ends!r:.80}; give two growing byte offsets")
+        if self.corpus in HUNDRED_MILLION and ends != STANDARD_ENDS:
+            raise WrongOptions(
+                f"ends are {ends[0]:,} and {ends[1]:,}, those of {self.corpus} are 90,000,000 and 95,000,000; "
+                "leave them out, or leave out the corpus"
+            )
 
 
 def _is_int(value: object) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from nas.ingest.card import Card
-from nas.ingest.errors import WrongOptions
+from nas.ingest.errors import WrongFormat, WrongOptions
 from nas.ingest.facts import Characters, Lengths
+from nas.ingest.options import HUNDRED_MILLION, STANDARD_BYTES
 from nas.ingest.sink import Sink
 from nas.text import MIN_BYTES, TooShort
 
@@ -21,6 +22,7 @@ def read_text(blocks: Iterable[bytes], sink: Sink) -> Card:
 
     Raises:
         TooShort: white space only, or so little that a part would be empty.
+        WrongFormat: it is called a standard corpus and has not its size.
         WrongOptions: its ends lie beyond its end.
     """
     characters, lengths = Characters(), Lengths()
@@ -48,7 +50,11 @@ def read_text(blocks: Iterable[bytes], sink: Sink) -> Card:
         raise TooShort("the text is nothing but white space; give at least a few thousand bytes of UTF-8 text")
     if sink.n_bytes < MIN_BYTES:
         raise TooShort(f"the text has {sink.n_bytes:,} bytes, so that a part would be empty; give at least {MIN_BYTES}")
-    ends = sink.settings.ends
+    corpus, ends = sink.settings.corpus, sink.settings.ends
+    if corpus in HUNDRED_MILLION and sink.n_bytes != STANDARD_BYTES:
+        raise WrongFormat(
+            f"the text has {sink.n_bytes:,} bytes, {corpus} has {STANDARD_BYTES:,}; give the published file"
+        )
     if ends is not None and ends[1] >= sink.n_bytes:
         raise WrongOptions(
             f"ends are {ends[0]:,} and {ends[1]:,}, the text has {sink.n_bytes:,} bytes; "

@@ -16,12 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nas.ingest.errors import BadRow, WrongFormat, WrongOptions
-from nas.ingest.options import CORPORA, Options
+from nas.ingest.options import CORPORA, HUNDRED_MILLION, STANDARD_BYTES, STANDARD_ENDS, Options
 from nas.ingest.stream import BLOCK, lines, whole_characters
 
 Stream = tuple[Iterator[bytes], Options]
-_HUNDRED_MILLION = 100_000_000
-_ENDS = (90_000_000, 95_000_000)
 
 
 def standard(name: str, path: Path) -> Stream:
@@ -37,7 +35,7 @@ def standard(name: str, path: Path) -> Stream:
     """
     if name not in CORPORA:
         raise WrongOptions(f"unknown corpus {name!r}; known: {', '.join(CORPORA)}")
-    if name in ("enwik8", "text8"):
+    if name in HUNDRED_MILLION:
         return _hundred_million(name, path / name if path.is_dir() else path)
     if not path.is_dir():
         raise WrongOptions(f"{path} is no folder; give the folder with the files of {name}")
@@ -48,11 +46,11 @@ def _hundred_million(name: str, path: Path) -> Stream:
     if not path.is_file():
         raise WrongOptions(f"there is no file {path}; give the unpacked file {name}")
     size = path.stat().st_size
-    if size != _HUNDRED_MILLION:
+    if size != STANDARD_BYTES:
         raise WrongFormat(
-            f"{path.name} has {size:,} bytes, {name} has {_HUNDRED_MILLION:,}; give the published file, unpacked"
+            f"{path.name} has {size:,} bytes, {name} has {STANDARD_BYTES:,}; give the published file, unpacked"
         )
-    return _blocks([path]), Options("text", "none", corpus=name, ends=_ENDS)
+    return _blocks([path]), Options("text", "none", corpus=name, ends=STANDARD_ENDS)
 
 
 def _wikitext(name: str, path: Path) -> Stream:

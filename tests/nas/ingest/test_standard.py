@@ -38,6 +38,18 @@ def test_a_hundred_million_bytes_are_cut_at_ninety_and_ninety_five(name: str, tm
         standard(name, path)
 
 
+@pytest.mark.parametrize("name", ["enwik8", "text8"])
+def test_the_name_alone_cuts_the_published_file(name: str, tmp_path: Path) -> None:
+    raw = tmp_path / "raw"
+    raw.write_bytes(b"a b c d e\n" * 10_000_000)
+    card = ingest(raw, tmp_path / "kept", Options(corpus=name), max_bytes=1 << 30, keep_raw=False)
+    assert card.settings.ends == (90_000_000, 95_000_000)
+    raw.write_bytes(b"a b c d e\n" * 1000)
+    message = f"^the text has 10,000 bytes, {name} has 100,000,000; give the published file$"
+    with pytest.raises(DataError, match=message):
+        ingest(raw, tmp_path / "kept", Options(corpus=name), max_bytes=1 << 30)
+
+
 SPLIT = {"train": " = A = \n words and <unk> \n" * 20, "valid": " valid \n" * 5, "test": " test \n" * 4}
 
 
