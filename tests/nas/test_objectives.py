@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nas.config import Task
-from nas.data.objectives import held_out_batch, masked_tokens, next_tokens, training_batch
+from nas.data.objectives import held_out_batch, masked_tokens, next_tokens, shuffled, training_batch
 from nas.heads import IGNORE
 
 MASK = 256  # behind the bytes
@@ -48,6 +48,13 @@ def test_scored_tokens_are_hidden_replaced_or_left_80_10_10_and_anywhere() -> No
     assert int(others.min()) > 0  # 3000 draws of 255 values: each is missed with probability 1e-5
     # Each place is scored in 15% of the windows; 5 standard errors of 2000 draws are 0.04.
     assert float((scored.float().mean(dim=0) - 0.15).abs().max()) < 0.04
+
+
+def test_permutations_are_those_of_a_stable_sort_since_equal_numbers_come_about() -> None:
+    drawn = torch.rand((20_000, 128), generator=torch.Generator().manual_seed(3))
+    assert (drawn.sort(dim=1).values.diff(dim=1) == 0).any()
+    expected = torch.from_numpy(drawn.numpy().argsort(axis=1, kind="stable"))
+    assert torch.equal(shuffled((20_000, 128), torch.Generator().manual_seed(3)), expected)
 
 
 def test_masks_follow_the_generator_which_causal_batches_leave_alone() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Generator
 
-from nas.data.objectives import Batch
+from nas.data.objectives import Batch, shuffled
 from nas.heads import IGNORE
 from nas.specs.tasks.mechanistic import SelectiveCopyingOptions
 
@@ -24,7 +24,7 @@ class SelectiveCopying:
         blank, mark, n_copied = self.options.n_symbols, self.options.n_symbols + 1, self.options.n_copied
         symbols = torch.randint(self.options.n_symbols, (n, n_copied), generator=generator)
         before = self.length - n_copied - 1  # tokens before the mark
-        order = torch.rand((n, before), generator=generator).argsort(dim=1)
+        order = shuffled((n, before), generator)
         tokens = torch.full((n, self.length), blank)
         tokens.scatter_(1, order[:, :n_copied].sort(dim=1).values, symbols)
         tokens[:, before] = mark

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Generator, Tensor
 
-from nas.data.objectives import Batch
+from nas.data.objectives import Batch, shuffled
 from nas.heads import IGNORE
 from nas.specs.tasks.mechanistic import FuzzyRecallOptions
 
@@ -48,7 +48,7 @@ class FuzzyRecall:
     def _motifs(self, n: int, n_tokens: int, longest: int, generator: Generator) -> tuple[Tensor, Tensor]:
         """(B, N, longest) different tokens each, and which of them are there: the first 1 to `longest`."""
         shape = (n, self.options.n_pairs)
-        tokens = torch.rand((*shape, n_tokens), generator=generator).argsort(dim=2)[:, :, :longest]
+        tokens = shuffled((*shape, n_tokens), generator)[:, :, :longest]
         sizes = torch.randint(1, longest + 1, (*shape, 1), generator=generator)
         return tokens, torch.arange(longest) < sizes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Generator, Tensor
 
-from nas.data.objectives import Batch
+from nas.data.objectives import Batch, shuffled
 from nas.heads import IGNORE
 from nas.specs.tasks.planted import LookupOptions, OffsetOptions, ShiftThenMatchOptions, TokenWiseOptions
 
@@ -69,7 +69,7 @@ class ShiftThenMatch:
 
 def _pairs(n: int, options: LookupOptions | ShiftThenMatchOptions, generator: Generator) -> tuple[Tensor, Tensor]:
     """Different keys and any values, (n, pairs) each."""
-    keys = torch.rand((n, options.n_keys), generator=generator).argsort(dim=1)[:, : options.n_pairs]
+    keys = shuffled((n, options.n_keys), generator)[:, : options.n_pairs]
     return keys, torch.randint(options.n_values, keys.shape, generator=generator)
 
 
