@@ -344,7 +344,7 @@ class Card(BaseModel):
     )
     n_duplicates: int = Field(description="documents that stand exactly so before; equal ones always share a part")
     n_left_out: int = Field(
-        description="training documents that stand in a given validation or test part too: not trained on"
+        description="documents that also stand in a later given part (train, validation, test): in no part"
     )
     samples: list[dict[str, Any]] = Field(
         description="the first rows, at most 3: text, pair, label, or words and labels, and part; long ones are cut"

@@ -75,7 +75,7 @@ def _facts(kind: str, card: Mapping[str, Any]) -> Iterator[Text]:
     if card["n_duplicates"]:
         yield Text(f"{card['n_duplicates']:,} duplicates; equal documents share a part")
     if card["n_left_out"]:
-        yield Text(f"{card['n_left_out']:,} training documents stand in validation or test too: not trained on")
+        yield Text(f"{card['n_left_out']:,} documents also stand in a later given part: left out of the earlier one")
     if card["labels"]:
         yield from _labels(card)
     if card["lengths"]:

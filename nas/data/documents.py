@@ -6,6 +6,7 @@ A document is one or two texts, or words; its tokens are those of its texts, wit
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,7 @@ from nas.data.parts import TokenIds
 from nas.data.pieces import pieces
 from nas.data.tokenizer import Encoder
 from nas.heads import IGNORE
-from nas.ingest.card import Card, content, document_digest, part_of
+from nas.ingest.card import GIVEN_PARTS, Card, content, document_digest, later_parts, part_of
 
 N_TRAINING, TEST = 2, 3  # parts that are learnt from, and the one that figures are of, in PARTS
 
@@ -44,14 +45,14 @@ class Document:
 
 
 def read_documents(path: Path, card: Card) -> Iterator[Document]:
-    """All that are in a part: training documents that also stand in a given validation or test part are left out."""
+    """All that are in a part: those that also stand in a later given one are left out."""
     assert card.deal is not None
-    held_out = _held_out(path) if card.n_left_out else np.empty(0, np.uint64)
+    held_out = _held_out(path) if card.n_left_out else {}
     numbers = {label: number for number, label in enumerate(card.labels or ())}
     for row in _rows(path):
         digest = document_digest(content(row))
         given = row.get("part")
-        if given == "train" and _holds(held_out, digest):
+        if any(_holds(held_out[name], digest) for name in later_parts(given) if name in held_out):
             continue
         yield Document(part_of(digest >> 48, given, card.deal), _texts(row), _labels(row, numbers))
 
@@ -61,10 +62,13 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
         yield from map(json.loads, file)
 
 
-def _held_out(path: Path) -> NDArray[np.uint64]:
-    """Digests of the documents of given validation and test parts, sorted."""
-    given = (row for row in _rows(path) if row.get("part") in ("validation", "test"))
-    return np.unique(np.fromiter((document_digest(content(row)) for row in given), np.uint64))
+def _held_out(path: Path) -> dict[str, NDArray[np.uint64]]:
+    """Digests of the documents of given validation and test parts, each sorted."""
+    found = {name: array("Q") for name in GIVEN_PARTS[1:]}
+    for row in _rows(path):
+        if (given := row.get("part")) in found:
+            found[given].append(document_digest(content(row)))
+    return {name: np.unique(np.array(digests, np.uint64)) for name, digests in found.items()}
 
 
 def _holds(held_out: NDArray[np.uint64], digest: int) -> bool:

@@ -73,7 +73,8 @@ class Card:
         part_rows: documents of each of PARTS after dealing, duplicates included, left out ones not; None for other
             kinds.
         n_duplicates: documents that stand exactly so before; equal ones always share a part.
-        n_left_out: training documents that also stand in a given validation or test part: not trained on.
+        n_left_out: documents of a given part that also stand in a later one, training before validation before test:
+            they are in no part, so that none is learnt from, or looked at in a search, and then scored.
         samples: the first rows, at most 3: {"text": ...} and what else the row has, each cut to 300 characters.
     """
 
@@ -160,13 +161,18 @@ def document_bin(line: bytes) -> int:
     return document_digest(line) >> 48
 
 
+def later_parts(given: str | None) -> tuple[str, ...]:
+    """The given parts from which a document of this one is kept apart by leaving it out here: the last one counts."""
+    return () if given is None else GIVEN_PARTS[GIVEN_PARTS.index(given) + 1 :]
+
+
 def part_of(number: int, given: str | None, deal: tuple[int, int, int]) -> int:
     """The part that a document falls into, as its place in PARTS.
 
     Args:
         number: its bin.
-        given: the part that its row names: "train", "validation", "test", or None. The caller leaves out what is given
-            as "train" and also stands in a given validation or test part.
+        given: the part that its row names: "train", "validation", "test", or None. The caller leaves out what also
+            stands in one of `later_parts`.
         deal: as `Card.deal`.
     """
     if given == "train":

@@ -7,12 +7,12 @@ range by range of the first byte: for 40 million documents that is a file of 480
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nas.ingest.card import BINS, GIVEN_PARTS
+from nas.ingest.card import BINS, later_parts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,7 +32,7 @@ class Tally:
     Args:
         counts: for None and each given part that has documents: documents by bin, (BINS,); left out ones not.
         n_duplicates: documents that stand so before, in whatever part.
-        n_left_out: documents of "train" that also stand in "validation" or "test".
+        n_left_out: documents that also stand in a later given part, as `later_parts` tells them.
     """
 
     counts: Mapping[str | None, NDArray[np.int64]]
@@ -101,15 +101,11 @@ def tally(groups: Mapping[str | None, Digests]) -> Tally:
         every = np.unique(np.concatenate([values for values, _ in found.values()]))
         n_duplicates += sum(int(often.sum()) for _, often in found.values()) - len(every)
         for given, (values, often) in found.items():
-            if given == "train":
-                held_out = np.isin(values, np.concatenate([found[name][0] for name in _held_out(found)]))
+            if later := [found[name][0] for name in later_parts(given) if name in found]:
+                held_out = np.isin(values, np.concatenate(later))
                 n_left_out += int(often[held_out].sum())
                 values, often = values[~held_out], often[~held_out]
             bins = slice(first * BINS // _RANGES, end * BINS // _RANGES)
             places = (values >> np.uint64(_SHIFT)).astype(np.int64) - bins.start
             counts[given][bins] = np.bincount(places, often, bins.stop - bins.start)
     return Tally(counts, n_duplicates, n_left_out)
-
-
-def _held_out(found: Mapping[str | None, Any]) -> Iterator[str]:
-    return (name for name in GIVEN_PARTS[1:] if name in found)

@@ -182,7 +182,7 @@ class Documents:
         if empty := next((part for part in PARTS if not part_rows[part]), None):
             said = f"{self._n_rows:,} documents, {found.n_duplicates:,} of them duplicates"
             if found.n_left_out:
-                said += f" and {found.n_left_out:,} left out of training, since they are also held out"
+                said += f" and {found.n_left_out:,} left out, since they also stand in a later part"
             needed = f"at least {NEEDED} different ones"
             if named:
                 needed = f"at least {NEEDED_TRAIN if len(named) == 3 else NEEDED} different ones of each part"

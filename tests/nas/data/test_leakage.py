@@ -122,7 +122,7 @@ def test_equal_documents_share_a_part_and_each_is_in_one(tmp_path_factory: pytes
 
 @settings(max_examples=15)
 @given(seed=seeds, test_given=st.booleans())
-def test_what_is_held_out_by_its_rows_is_not_trained_on(
+def test_given_parts_hold_no_document_of_a_later_one(
     tmp_path_factory: pytest.TempPathFactory, seed: int, test_given: bool
 ) -> None:
     chance = Random(seed)
@@ -132,18 +132,16 @@ def test_what_is_held_out_by_its_rows_is_not_trained_on(
     rows = [{"text": f"document {number}", "part": name} for name, numbers in named.items() for number in numbers]
     dataset, found = made(tmp_path_factory.mktemp("named"), rows)
     parts = read_back(found)
-    held_out = {f"document {number}" for number in [*validation, *test]}
-    training = [f"document {number}" for number in train]
-    left = [document for document in training if document not in held_out]
-    assert dataset.card.n_left_out == len(training) - len(left)
-    assert Counter(parts["weights"] + parts["alpha"]) == Counter(left)
-    assert not set(parts["weights"]) & set(parts["alpha"])
-    if not test_given:
-        assert not set(parts["validation"]) & set(parts["test"])
-        assert Counter(parts["validation"] + parts["test"]) == Counter(f"document {number}" for number in validation)
-    else:
-        assert Counter(parts["validation"]) == Counter(f"document {number}" for number in validation)
-        assert Counter(parts["test"]) == Counter(f"document {number}" for number in test)
+    trained = [f"document {number}" for number in train if number not in {*validation, *test}]
+    watched = [f"document {number}" for number in validation if number not in test]
+    assert dataset.card.n_left_out == len(train) - len(trained) + len(validation) - len(watched)
+    assert Counter(parts["weights"] + parts["alpha"]) == Counter(trained)
+    assert Counter(parts["validation"] + parts["test"]) == Counter([*watched, *(f"document {each}" for each in test)])
+    if test_given:
+        assert Counter(parts["validation"]) == Counter(watched)
+    for one in PARTS:
+        for other in PARTS:
+            assert one == other or not set(parts[one]) & set(parts[other])
     assert {name: len(part) for name, part in parts.items()} == dataset.card.part_rows
 
 

@@ -174,8 +174,8 @@ CASES: dict[str, tuple[bytes, Options, str, str]] = {
         "name 'train' and one of 'validation' and 'test', or no part at all"),
     "all held out": (
         jsonl([{"text": str(i % 20), "part": "test" if i < 20 else "train"} for i in range(40)]), JSONL, "too-short",
-        "the weights part would be empty: there are 40 documents, 20 of them duplicates and 20 left out of training, "
-        "since they are also held out; give at least 20 different ones of each part"),
+        "the weights part would be empty: there are 40 documents, 20 of them duplicates and 20 left out, "
+        "since they also stand in a later part; give at least 20 different ones of each part"),
     "words": (jsonl([{"w": ["a", "b"], "l": ["X"]}]), Options("jsonl", words="w", labels="l"), "bad-row",
         "row 1 has 2 words and 1 labels; give each word one label"),
     "words missing": (jsonl([{"w": ["a"], "l": ["X"]}, {"w": ["a"]}]), Options("jsonl", words="w", labels="l"),

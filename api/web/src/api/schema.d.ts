@@ -852,7 +852,7 @@ export interface components {
             n_duplicates: number;
             /**
              * N Left Out
-             * @description training documents that stand in a given validation or test part too: not trained on
+             * @description documents that also stand in a later given part (train, validation, test): in no part
              */
             n_left_out: number;
             /**

@@ -40,7 +40,7 @@ export function Parts({ card }: { card: Known }) {
       )}
       {card.n_left_out > 0 && (
         <p className="quieter">
-          {count(card.n_left_out)} training documents also stand in validation or test: they are not trained on.
+          {count(card.n_left_out)} documents also stand in a later given part (train, validation, test): left out.
         </p>
       )}
     </Card>
