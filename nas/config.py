@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError, field_valid
 from nas import catalog, presets
 from nas.errors import InvalidInput
 from nas.options import BackboneConfig, NetworkConfig, Shape, SlotConfig
+from nas.settled import settle
 from nas.specs.probe import blame, reach
 from nas.specs.tasks.base import TaskSpec
 from nas.text import NAME
@@ -481,8 +482,8 @@ class SearchRequest(_Config):
 
     @model_validator(mode="before")
     @classmethod
-    def _expand_preset(cls, value: Any) -> Any:
-        return presets.expand(value) if isinstance(value, Mapping) else value
+    def _fill_in(cls, value: Any) -> Any:
+        return settle(presets.expand(value)) if isinstance(value, Mapping) else value
 
     @field_validator("preset")
     @classmethod
@@ -560,7 +561,12 @@ class SearchRequest(_Config):
                 "stand alone; it must be 0"
             )
         subject = f"task.objective is {task.objective!r}"
-        allowed = ("none",) if task.objective == "token_classification" else ("mean", "first")
+        if task.objective == "token_classification":
+            allowed: tuple[str, ...] = ("none",)
+        elif space.causal:
+            subject, allowed = f"{subject} in a decoder, whose first token sees no other", ("mean",)
+        else:
+            allowed = ("mean", "first")
         if task.synthetic is not None and task.synthetic.unrolled:
             subject, allowed = f"task.dataset is {task.dataset!r}", ("unroll",)
         if backbone.pooling not in allowed:

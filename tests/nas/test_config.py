@@ -84,10 +84,6 @@ def refusals(request: dict[str, Any] | str) -> list[tuple[str, str]]:
             "space.eval_memory_length",
         ),
         (
-            "task.objective", "masked_lm", "",
-            "Value error, task.objective is 'masked_lm' but space.causal is true; it must be false",
-        ),
-        (
             "space.causal", False, "",
             "Value error, task.objective is 'causal_lm' but space.causal is false; it must be true",
         ),

@@ -61,10 +61,15 @@ def changed(base: dict[str, Any], part: str, **values: Any) -> dict[str, Any]:
         (changed(LOOKUP, "space", causal=False), "task.dataset is 'lookup' but space.causal is false; it must be true"),
         (changed(LABELLED, "space", memory_length=8), "memory_length is 8 but task.objective is "
          "'sequence_classification', whose examples stand alone; it must be 0"),
-        (changed(LABELLED, "space", backbone={"pooling": "none"}), "space.backbone.pooling is 'none' but "
+        (changed(LABELLED, "space", backbone={"pooling": "none"}, causal=False), "space.backbone.pooling is 'none' but "
          "task.objective is 'sequence_classification'; it must be 'mean' or 'first'"),
-        (changed(TAGGED, "space", backbone={}), "space.backbone.pooling is 'first' but task.objective is "
-         "'token_classification'; it must be 'none'"),
+        (changed(LABELLED, "space", backbone={"pooling": "first"}), "space.backbone.pooling is 'first' but "
+         "task.objective is 'sequence_classification' in a decoder, whose first token sees no other; it must be "
+         "'mean'"),
+        (changed(TAGGED, "space", backbone={"pooling": "first"}), "space.backbone.pooling is 'first' but "
+         "task.objective is 'token_classification'; it must be 'none'"),
+        ({"space": {"causal": True}, "task": {"objective": "masked_lm"}}, "task.objective is 'masked_lm' but "
+         "space.causal is true; it must be false"),
         ({"space": {"backbone": {"n_classes": 3, "pooling": "mean"}}}, "space.backbone.n_classes is 3 but "
          "task.objective is 'causal_lm', which predicts tokens; it must be 0"),
     ],
