@@ -97,7 +97,7 @@ def derive(
         gap = float((logs[:, -1] - logs[:, -2]).max())
         raise SearchFailed(
             f"no slot's alpha moved beyond chance (largest gap {gap:.3g}, by chance {np.max(null_gaps):.3g} nats); "
-            "search longer"
+            "search longer, with more method.n_steps"
         )
     choices, undecided = leaders(probabilities, null_gaps, slot_costs)
     if budget_ms is not None:
