@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import tokenizers
+import tokenizers.models
 from numpy.typing import NDArray
 
 from nas.config import Tokenizer
@@ -80,8 +81,14 @@ class Library:
         self.dtype = smallest(self.vocab_size)
 
     def encode(self, pieces: Sequence[str]) -> tuple[TokenIds, NDArray[np.int64]]:
-        """As `Encoder.encode`."""
-        ids = [each.ids for each in self.found.encode_batch_fast(list(pieces), add_special_tokens=False)]
+        """As `Encoder.encode`. Raises: DataError: the library cannot, as with a tokenizer.json that has no unknown."""
+        try:
+            ids = [each.ids for each in self.found.encode_batch_fast(list(pieces), add_special_tokens=False)]
+        except BaseException as error:
+            if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # the library's own
+                raise
+            reason = " ".join(str(error).split())
+            raise DataError(f"the tokenizer cannot encode the dataset: {reason:.200}; use another tokenizer") from None
         lengths = _lengths(ids)
         return np.fromiter(chain.from_iterable(ids), self.dtype, count=int(lengths.sum())), lengths
 
@@ -165,14 +172,26 @@ def with_fingerprint(chosen: Tokenizer, path: Path) -> Tokenizer:
 
 
 def from_file(path: Path) -> Encoder:
-    """An uploaded tokenizer.json; where it names no end of a document, EOS is put behind its ids."""
+    """An uploaded tokenizer.json; where it names no end of a document, EOS is put behind its ids.
+
+    Raises:
+        DataError: its ids have gaps, in one of which EOS would be another entry.
+    """
     found = tokenizers.Tokenizer.from_file(str(path))
     found.no_truncation()
     found.no_padding()
+    if isinstance(found.model, tokenizers.models.BPE):
+        found.model.dropout = None  # it would give the same text other ids each time
     special = [token.content for token in found.get_added_tokens_decoder().values() if token.special]
     eos = next((name for name in _ENDS if name in special), EOS)
     if found.token_to_id(eos) is None:
         found.add_special_tokens([eos])
+        number = found.token_to_id(eos)
+        if other := next((entry for entry, own in found.get_vocab().items() if own == number and entry != eos), None):
+            raise DataError(
+                f"the tokenizer has no end of a document ({EOS}), and its ids have gaps: {number:,}, the next one, "
+                f"is {other!r:.40}; give it the entry {EOS}"
+            )
     return Library(found, eos)
 
 

@@ -185,6 +185,13 @@ def saved(folder: Path, special: Iterable[str] = (), words: Iterable[str] = ("a"
     return path
 
 
+def panicking() -> tokenizers.Tokenizer:
+    """The library panics with it; that is no Exception."""
+    own = tokenizers.Tokenizer(models.WordLevel({"a": 0}, unk_token="a"))
+    own.pre_tokenizer = pre_tokenizers.FixedLength(0)
+    return own
+
+
 @pytest.mark.parametrize(
     ("special", "words", "eos_id", "vocab_size"),
     [
@@ -204,6 +211,42 @@ def test_a_file_brings_its_end_of_a_document_or_gets_one(
     assert again.truncation is None
     assert again.padding is None
     assert again.get_vocab_size() == vocab_size
+
+
+def test_a_file_encodes_the_same_text_in_the_same_way_each_time(tmp_path: Path) -> None:
+    pairs = models.BPE(vocab={"a": 0, "aa": 1, "aaaa": 2}, merges=[("a", "a"), ("aa", "aa")], dropout=0.5)
+    path = tmp_path / "dropout.json"
+    tokenizers.Tokenizer(pairs).save(str(path))
+    encoder = from_file(path)
+    assert ids(encoder, *["a" * 8] * 50) == [2] * 100
+    assert library(encoder).model.dropout is None
+
+
+def test_an_end_of_a_document_that_would_be_another_entry_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "gaps.json"
+    tokenizers.Tokenizer(models.WordLevel({"[UNK]": 0, "b": 2}, unk_token="[UNK]")).save(str(path))
+    with pytest.raises(DataError) as caught:
+        from_file(path)
+    assert str(caught.value) == (
+        "the tokenizer has no end of a document (<eos>), and its ids have gaps: 2, the next one, is 'b'; "
+        "give it the entry <eos>"
+    )
+
+
+@pytest.mark.parametrize(
+    ("own", "reason"),
+    [
+        (tokenizers.Tokenizer(models.WordLevel({"a": 0})), "WordLevel error: Missing [UNK] token from the vocabulary"),
+        (panicking(), "chunk size must be non-zero"),
+    ],
+    ids=["unknown", "panic"],
+)
+def test_a_file_that_cannot_encode_is_told_as_such(own: tokenizers.Tokenizer, reason: str, tmp_path: Path) -> None:
+    own.save(str(tmp_path / "own.json"))
+    encoder = from_file(tmp_path / "own.json")
+    with pytest.raises(DataError) as caught:
+        encoder.encode(["b"])
+    assert str(caught.value) == f"the tokenizer cannot encode the dataset: {reason}; use another tokenizer"
 
 
 def test_a_file_is_known_by_its_fingerprint_and_refused_under_another(tmp_path: Path) -> None:
