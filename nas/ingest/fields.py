@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -64,6 +65,11 @@ def find_fields(names: Iterable[str], options: Options, where: str) -> Fields:
         if name is not None and name not in found:
             raise BadRow(f"{where} has no field {name!r}, it has: {listed(found)}; name the field with option {option}")
     return fields
+
+
+def doubled(names: Iterable[str]) -> str | None:
+    """One that stands twice, the first of them by text; there may be millions of names."""
+    return min((name for name, often in Counter(names).items() if often > 1), default=None)
 
 
 def listed(names: Iterable[str]) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nas.ingest.errors import BadRow, Damaged
-from nas.ingest.fields import Fields, find_fields
+from nas.ingest.fields import Fields, doubled, find_fields
 from nas.ingest.options import Options
 from nas.ingest.rows import Rows
 from nas.ingest.stream import BLOCK
@@ -38,8 +38,8 @@ def parquet_rows(raw: Path, options: Options, progress: Callable[[int], None] | 
     with _damage():  # column chunks are read by the block: a group of rows may be as large as the file
         file = parquet.ParquetFile(raw, buffer_size=BLOCK, pre_buffer=False)
         schema = file.schema_arrow
-    if doubled := sorted({name for name in schema.names if schema.names.count(name) > 1}):
-        raise BadRow(f"the file has two columns {doubled[0]!r:.80}; give each column a name of its own")
+    if (name := doubled(schema.names)) is not None:
+        raise BadRow(f"the file has two columns {name!r:.80}; give each column a name of its own")
     fields = find_fields(schema.names, options, "the schema")
     _check_types(fields, schema)
     if not file.metadata.num_rows:

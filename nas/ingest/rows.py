@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any
 
 from nas.ingest.errors import BadRow, TooLarge
-from nas.ingest.fields import Fields, find_fields, listed, what_is
+from nas.ingest.fields import Fields, doubled, find_fields, listed, what_is
 from nas.ingest.options import Options
 from nas.ingest.stream import MAX_ROW, row_too_large
 from nas.text import TooShort
@@ -67,8 +67,8 @@ def csv_rows(lines: Iterable[str], delimiter: str, options: Options) -> tuple[Fi
     header = next(reader, None)
     if header is None:
         raise TooShort("the file has no header row; give the names of the columns in the first row")
-    if doubled := sorted({name for name in header if header.count(name) > 1}):
-        raise BadRow(f"the header names column {doubled[0]!r:.80} twice; give each column a name of its own")
+    if (name := doubled(header)) is not None:
+        raise BadRow(f"the header names column {name!r:.80} twice; give each column a name of its own")
     return find_fields(header, options, "the header"), _table(reader, header)
 
 

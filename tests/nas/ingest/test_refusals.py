@@ -51,6 +51,12 @@ def tarred() -> bytes:
     return out.getvalue()
 
 
+def word_level(vocabulary: dict[str, int], **others: Any) -> bytes:
+    """A tokenizer.json."""
+    model = {"type": "WordLevel", "vocab": vocabulary, "unk_token": "a"}
+    return json.dumps({"version": "1.0", "added_tokens": [], "model": model, **others}).encode()
+
+
 UNPACK = "unpack it and give a file of it"
 WHOLE = "copy or compress it again"
 PACKED = gzip.compress(random.Random(0).randbytes(1_500_000).hex().encode(), mtime=0)
@@ -226,6 +232,16 @@ CASES: dict[str, tuple[bytes, Options, str, str]] = {
     "empty tokenizer": (
         json.dumps({"version": "1.0", "model": {"type": "WordLevel", "vocab": {}, "unk_token": "x"}}).encode(),
         Options("tokenizer"), "wrong-format", "the tokenizer's vocabulary is empty; give one that has been trained"),
+    "ids beyond all": (word_level({"a": 0, "b": 1 << 21}), Options("tokenizer"), "wrong-format",
+        "the tokenizer has id 2,097,152; ids must be below 2,097,152: number them without gaps"),
+    "panic when read": (word_level({"a": 0}, normalizer={"type": "Precompiled", "precompiled_charsmap": "AAAA"}),
+        Options("tokenizer"), "wrong-format",
+        'the file is no tokenizer: Precompiled: Error("Cannot parse precompiled_charsmap", line: 0, column: 0); '
+        "give the tokenizer.json that the library tokenizers saved"),
+    "panic when used": (word_level({"a": 0}, pre_tokenizer={"type": "FixedLength", "length": 0}),
+        Options("tokenizer"), "wrong-format",
+        "the file is no tokenizer: chunk size must be non-zero; "
+        "give the tokenizer.json that the library tokenizers saved"),
 }  # fmt: skip
 
 
@@ -297,6 +313,12 @@ def test_a_row_of_very_many_values_is_refused(tmp_path: Path) -> None:
     assert refusal(tmp_path, values, JSONL) == ("too-large", message)
     assert refusal(tmp_path, b"text\n" + b"," * 4_000_001, CSV) == ("too-large", message)
     assert rows.MAX_VALUES == 4_000_000
+
+
+def test_a_header_of_a_million_columns_takes_no_hours(tmp_path: Path) -> None:
+    header = ",".join(map(str, range(1_000_000)))
+    code, message = refusal(tmp_path, f"{header}\n1\n".encode(), CSV)
+    assert (code, message[:50]) == ("bad-row", "the header has no field 'text', it has: '0', '1', ")
 
 
 def test_more_labels_than_are_kept_are_refused(tmp_path: Path) -> None:
