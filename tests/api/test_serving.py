@@ -95,7 +95,8 @@ def test_an_interrupted_migration_is_ended_and_says_nothing(tmp_path: Path) -> N
     with blockwright("serve", "--port", "0", data_dir=tmp_path) as process:
         wait_for(lambda: psutil.Process(process.pid).children(), "the migration runs")
         child = psutil.Process(process.pid).children()[0]
-        assert os.getsid(child.pid) == child.pid  # so that Ctrl-C in a terminal does not reach it
+        # A session of its own, so that Ctrl-C in a terminal does not reach it; right after the fork it has none yet.
+        wait_for(lambda: os.getsid(child.pid) == child.pid, "the migration has a session of its own")
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0
