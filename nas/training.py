@@ -66,13 +66,13 @@ def learning_rate(step: int, n_steps: int, method: Method) -> float:
 
 
 def loss_of(nats: Tensor, batch: Batch) -> Tensor:
-    """Mean loss of the scored tokens, nats.
+    """Mean loss of the scored tokens, nats; 0 where there are none.
 
     Args:
         nats: as the batch's targets, 0 where nothing is scored.
         batch: that they are of.
     """
-    return nats.sum() / (batch.targets != IGNORE).sum()
+    return nats.sum() / (batch.targets != IGNORE).sum().clamp_min(1)
 
 
 @contextmanager
@@ -107,7 +107,8 @@ class Evaluated:
     """Losses in nats per scored token, on the CPU. N windows, T tokens.
 
     Args:
-        windows: (N,) mean of each window, in the order of the text.
+        windows: (N,) mean of each window in which something is scored, in the order of the text. Without are documents
+            of which no word with a label is left: too long before it, or a word that is nothing to the tokenizer.
         positions: (T,) mean of each position over the windows, NaN where none is scored; (1,) of whole sequences.
     """
 
@@ -139,7 +140,8 @@ def evaluate(forward: Forward, held_out: HeldOut, batch_size: int) -> Evaluated:
             n_scored = (batch.targets != IGNORE).sum(dim=1)
             windows[rows[:, segment]] = (nats.sum(dim=1) / n_scored).double().cpu()
             sums += nats.sum(dim=0).double().cpu()
-    return Evaluated(windows.float(), sums.float() / (whole.targets != IGNORE).sum(dim=0).cpu())
+    scored = (whole.targets != IGNORE).cpu()
+    return Evaluated(windows[scored.any(dim=1)].float(), sums.float() / scored.sum(dim=0))
 
 
 def mean_or_fail(losses: list[Tensor], step: int) -> float | None:

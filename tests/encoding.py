@@ -24,7 +24,8 @@ def raw(folder: Path, content: bytes, settings: Settings) -> Dataset:
     card = Card(digest.hexdigest(), settings, len(content), n_rows=0)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / card.file_name
-    path.write_bytes(content)
+    if not path.exists():  # another process may be reading it
+        path.write_bytes(content)
     return Dataset(path, card)
 
 

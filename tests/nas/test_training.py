@@ -119,6 +119,22 @@ def test_losses_are_means_over_what_is_scored() -> None:
     assert found.positions.isnan().tolist() == [True, True, False, True, True, False]
 
 
+def test_what_has_nothing_to_score_counts_nowhere() -> None:
+    """A document none of whose words with labels is left must not make a whole evaluation not a number."""
+    targets = torch.tensor([[3, IGNORE], [IGNORE, IGNORE], [1, 2]])
+    batch = Batch(torch.zeros_like(targets), targets)
+
+    def forward(batch: Batch, memory: Memory | None) -> tuple[Tensor, None]:
+        return batch.targets.clamp_min(0).float(), None
+
+    found = evaluate(forward, HeldOut(batch, segments=1), batch_size=2)
+    assert found.windows.tolist() == [3, 1.5]
+    assert float(found.mean()) == 2.25
+    assert found.positions.tolist() == [2, 2]
+    nothing = batch.rows([1])
+    assert float(loss_of(torch.zeros(1, 2), nothing)) == 0
+
+
 def test_evaluation_reads_segment_after_segment_and_gives_memory_on() -> None:
     """Each row's memory is what the row's last segment left; it starts empty; the order is that of the text."""
 
