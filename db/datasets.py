@@ -103,7 +103,8 @@ def add(
     taken = connection.execute(select(datasets).where(datasets.c.name == name)).first()
     if taken is not None and taken.fingerprint != fingerprint:
         raise NameTaken(
-            f"dataset {name!r} is another text (sha256 {taken.fingerprint[:12]}); take another name, or remove it first"
+            f"dataset {name!r} holds other content (sha256 {taken.fingerprint[:12]}); take another name, or remove it "
+            "first"
         )
     put_in_place()  # of a text that is known as well: a file that was lost is there again
     added = register(connection, name=name, fingerprint=fingerprint, n_bytes=n_bytes, path=path, card=card)

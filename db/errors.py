@@ -20,7 +20,7 @@ class WrongState(DatabaseError):
 
 
 class NameTaken(WrongState):
-    """A data set's name that stands for another text."""
+    """A data set's name that stands for other content."""
 
     code = "name-taken"
 

@@ -36,7 +36,7 @@ def chosen(
     """The one source that the arguments name.
 
     Raises:
-        Refused: none or several, or no such file.
+        Refused: none or several, no such file, or an option that says nothing of it.
         InvalidInput: a corpus, folder or dataset that is not there or is not what it should be.
     """
     named = [what for what, value in (("PATH", path), ("--hub", hub), ("--from-disk", from_disk)) if value is not None]
@@ -49,14 +49,22 @@ def chosen(
     if path is None:
         return _hub(hub, from_disk, split, options)
     if corpus is not None:
+        _refuse_options(options, f"the standard corpus {corpus}")
         from nas.ingest.standard import standard
 
         return _stream(standard(corpus, path), path.name)
     if path.is_dir():
+        _refuse_options(options, "a folder, each of whose text files is a document")
         from nas.ingest.folder import folder
 
         return _stream(folder(path), path.name)
     return plain_file(path, options)
+
+
+def _refuse_options(options: dict[str, Any], what: str) -> None:
+    for name, value in options.items():
+        if value not in (None, "auto"):
+            raise Refused(f"--{name.replace('_', '-')} {value} says nothing of {what}; leave it out")
 
 
 def _hub(hub: str | None, from_disk: Path | None, split: str | None, options: dict[str, Any]) -> Source:

@@ -173,14 +173,16 @@ def _declared_length(request: Request) -> int | None:
 
 
 def _refuse_another_length(engine: Engine, name: str, n_bytes: int) -> None:
-    """Said before gigabytes are sent: a text of another length is another text."""
+    """Said before gigabytes are sent: a file of another length is another file."""
     with reading(engine) as connection:
         try:
             taken = datasets.get(connection, name)
         except NotFound:
             return
     if taken.n_bytes != n_bytes:
-        raise NameTaken(f"dataset {name!r} is another text, of {taken.n_bytes} bytes; take another name")
+        raise NameTaken(
+            f"dataset {name!r} holds other content, {taken.n_bytes:,} bytes; take another name, or remove it first"
+        )
 
 
 async def _blocks(request: Request, patience_s: float) -> AsyncIterator[bytes]:

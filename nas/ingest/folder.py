@@ -13,6 +13,8 @@ from nas.ingest.options import Options
 from nas.ingest.stream import MAX_ROW, whole_characters
 from nas.text import TooShort
 
+SAVED = ("dataset_dict.json", "dataset_info.json")  # of the library datasets
+
 
 def folder(path: Path) -> tuple[Iterator[bytes], Options]:
     """The files below a folder as JSON lines, in the order of their paths, and the options to read them with.
@@ -20,11 +22,13 @@ def folder(path: Path) -> tuple[Iterator[bytes], Options]:
     Hidden files and folders, symbolic links and files of nothing but white space are passed over.
 
     Raises:
-        WrongOptions: there is no such folder.
+        WrongOptions: there is no such folder, or one of another kind.
         DataError: while the stream is drawn, with the file's name: it is not UTF-8, too large, or there is none.
     """
     if not path.is_dir():
         raise WrongOptions(f"{path} is no folder; give a folder of text files")
+    if any((path / name).is_file() for name in SAVED):
+        raise WrongOptions(f"{path} is what Dataset.save_to_disk wrote, not a folder of texts; give it to --from-disk")
     return _lines(path), Options("jsonl", "none")
 
 

@@ -10,9 +10,11 @@ GLUE's test.tsv has no labels and is not read.
 
 from __future__ import annotations
 
+import filecmp
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 from nas.ingest.errors import BadRow, WrongFormat, WrongOptions
@@ -31,7 +33,8 @@ def standard(name: str, path: Path) -> Stream:
 
     Raises:
         WrongOptions: unknown name, or no such files.
-        WrongFormat, BadRow: files that are not the published ones; BadRow while the stream is drawn.
+        WrongFormat, BadRow: files that are not the published ones, or two that are the same; BadRow while the stream is
+            drawn.
     """
     if name not in CORPORA:
         raise WrongOptions(f"unknown corpus {name!r}; known: {', '.join(CORPORA)}")
@@ -55,18 +58,30 @@ def _hundred_million(name: str, path: Path) -> Stream:
 
 def _wikitext(name: str, path: Path) -> Stream:
     """Words as published (.tokens, .txt) keep the corpus's name; raw text has other words, and loses it."""
+    names: set[str] = set()
     patterns = ("wiki.{}.tokens", name + "-{}.txt", "wiki.{}.txt", "{}.txt", "wiki.{}.raw", name + "-raw-{}.txt")
     for pattern in patterns:
         files = [path / pattern.format(part) for part in ("train", "valid", "test")]
+        names |= {file.name for file in files}
         if all(file.is_file() for file in files):
+            _refuse_equal(files)
             sizes = [file.stat().st_size for file in files]
             corpus = None if "raw" in pattern else name
             ends = (sizes[0], sizes[0] + sizes[1])
             return _blocks(files), Options("text", "none", corpus=corpus, ends=ends)
     wanted = ", ".join(patterns[0].format(part) for part in ("train", "valid", "test"))
+    there = sorted(file.name for file in path.iterdir() if file.name in names)
     raise WrongOptions(
-        f"{path} has not all three files of {name}: {wanted} (or {patterns[1].format('train')} and so on)"
+        f"{path} has {' and '.join(there) or 'none'} of the three files of {name}: {wanted} "
+        f"(or {patterns[1].format('train')} and so on); give a folder with all, or add a file you have as a plain text"
     )
+
+
+def _refuse_equal(files: list[Path]) -> None:
+    """A file that stands for two parts would have the test part trained on, and a score that means nothing."""
+    for one, other in combinations(files, 2):
+        if filecmp.cmp(one, other, shallow=False):
+            raise WrongFormat(f"{one.name} and {other.name} hold the same text; give the published files")
 
 
 def _blocks(files: list[Path]) -> Iterator[bytes]:

@@ -116,7 +116,7 @@ def test_a_name_means_one_text(service: Running, text: bytes, chunked: bool) -> 
     upload(service)
     answer = upload(service, text=iter([text]) if chunked else text)
     assert (answer.status_code, answer.json()["code"]) == (409, "name-taken")
-    assert answer.json()["detail"].startswith("dataset 'novels' is another text")
+    assert answer.json()["detail"].startswith("dataset 'novels' holds other content")
     assert files(service) == [f"{SHA256}.txt"]
 
 

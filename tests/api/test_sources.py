@@ -55,7 +55,7 @@ def test_a_standard_corpus_keeps_its_parts(served: Run, here: Path) -> None:
 
 def test_words_that_a_text_comes_in_three_files_keep_their_ends(served: Run, here: Path) -> None:
     (here / "wiki").mkdir()
-    for name, n in (("train", 900), ("valid", 50), ("test", 50)):
+    for name, n in (("train", 900), ("valid", 50), ("test", 60)):
         (here / "wiki" / f"wiki.{name}.tokens").write_text(" = a heading = \n" * n)
     assert served("datasets", "add", "wt2", "wiki", "--as", "wikitext-2").status == 0
     assert "parts: training ends at byte 14,400, validation at 15,200" in served("datasets", "show", "wt2").out
@@ -92,3 +92,14 @@ def test_labels_lengths_and_rows_are_drawn(served: Run, here: Path) -> None:
     assert "bytes of a document" in told
     assert ROWS[0]["text"] in told
     assert "documents" in served("datasets", "list").out
+
+
+def test_options_that_say_nothing_of_a_folder_or_a_corpus_are_refused(served: Run, here: Path) -> None:
+    (here / "notes").mkdir()
+    (here / "notes" / "a.txt").write_text("a note")
+    folder = served("datasets", "add", "notes", "notes", "--label", "stars")
+    assert folder.err == (
+        "blockwright: --label stars says nothing of a folder, each of whose text files is a document; leave it out\n"
+    )
+    corpus = served("datasets", "add", "sst", "notes", "--as", "sst-2", "--part", "train")
+    assert corpus.err == "blockwright: --part train says nothing of the standard corpus sst-2; leave it out\n"

@@ -59,7 +59,7 @@ def test_uploaded_name_means_one_text(engine: Engine) -> None:
         again = add(connection, put_in_place=lambda: placed.append("again"))
         assert (first.is_new, again.is_new) == (True, False)
         assert first.dataset == again.dataset == datasets.get(connection, "mine")
-        taken = r"dataset 'mine' is another text \(sha256 a\); take another name, or remove it first"
+        taken = r"dataset 'mine' holds other content \(sha256 a\); take another name, or remove it first"
         with pytest.raises(NameTaken, match=taken):
             add(connection, fingerprint="b", put_in_place=lambda: placed.append("other"))
     assert placed == ["first", "again"]

@@ -61,3 +61,12 @@ def test_a_folder_without_texts_is_refused(tmp_path: Path) -> None:
         list(folder(tmp_path)[0])
     with pytest.raises(DataError, match=r"none is no folder; give a folder of text files$"):
         folder(tmp_path / "none")
+
+
+@pytest.mark.parametrize("name", ["dataset_dict.json", "dataset_info.json"])
+def test_a_folder_of_the_library_datasets_is_no_folder_of_texts(name: str, tmp_path: Path) -> None:
+    write(tmp_path, {name: b"{}", "a.txt": b"text"})
+    with pytest.raises(
+        DataError, match=r"is what Dataset\.save_to_disk wrote, not a folder of texts; give it to --from-disk$"
+    ):
+        folder(tmp_path)

@@ -71,6 +71,24 @@ def test_three_files_are_one_text_with_ends(pattern: str, corpus: str | None, tm
     assert card.settings.ends == (len(SPLIT["train"]), len(SPLIT["train"] + SPLIT["valid"]))
 
 
+def test_the_files_that_are_there_are_named_where_one_is_missing(tmp_path: Path) -> None:
+    for part in ("valid", "test"):
+        (tmp_path / f"wiki.{part}.tokens").write_text(SPLIT[part])
+    with pytest.raises(
+        DataError, match=r"has wiki\.test\.tokens and wiki\.valid\.tokens of the three files of wikitext-2"
+    ):
+        standard("wikitext-2", tmp_path)
+
+
+def test_a_file_that_stands_for_two_parts_is_refused(tmp_path: Path) -> None:
+    for part in SPLIT:
+        (tmp_path / f"wiki.{part}.tokens").write_text(SPLIT["test" if part == "test" else "train"])
+    with pytest.raises(
+        DataError, match=r"^wiki\.train\.tokens and wiki\.valid\.tokens hold the same text; give the pub"
+    ):
+        standard("wikitext-2", tmp_path)
+
+
 PAIRS = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
 
 
@@ -114,8 +132,9 @@ def test_what_is_not_there_is_named(tmp_path: Path) -> None:
         ("ptb", tmp_path, "unknown corpus 'ptb'; known: enwik8, text8, wikitext-2, wikitext-103, mrpc, sst-2"),
         ("enwik8", tmp_path, f"there is no file {tmp_path}/enwik8; give the unpacked file enwik8"),
         ("mrpc", tmp_path / "x", f"{tmp_path}/x is no folder; give the folder with the files of mrpc"),
-        ("wikitext-103", tmp_path, f"{tmp_path} has not all three files of wikitext-103: wiki.train.tokens, "
-         "wiki.valid.tokens, wiki.test.tokens (or wikitext-103-train.txt and so on)"),
+        ("wikitext-103", tmp_path, f"{tmp_path} has none of the three files of wikitext-103: wiki.train.tokens, "
+         "wiki.valid.tokens, wiki.test.tokens (or wikitext-103-train.txt and so on); give a folder with all, or add a "
+         "file you have as a plain text"),
         ("mrpc", tmp_path, f"{tmp_path} has not the files of mrpc: msr_paraphrase_train.txt and "
          "msr_paraphrase_test.txt or train.tsv and dev.tsv or train.tsv and dev.tsv and msr_paraphrase_test.txt"),
         ("sst-2", tmp_path, f"{tmp_path} has not the files of sst-2: train.tsv and dev.tsv"),
