@@ -23,7 +23,7 @@ from typing import Any
 
 from nas.errors import DataError, InvalidInput
 
-VERSION = 1  # of the set-up; rows of another are not comparable and not read
+VERSION = 1  # of the set-up; rows of another are not comparable, and refused
 FOLDER = Path(__file__).parent / "enumerated"
 RUNS, COSTS = "runs.csv", "costs.csv"
 
