@@ -18,7 +18,7 @@ from api import regular, schemas
 
 FOLDER = "encoded"
 _CARD = "card.json"
-_MAX_CARD_BYTES = 2**22
+_MAX_CARD_BYTES = 2**24  # which a million characters of labels do not reach
 
 
 def of_dataset(data_dir: Path, fingerprint: str) -> list[schemas.Encoding]:

@@ -13,6 +13,7 @@ from nas.ingest.digests import Digests, Tally, tally
 from nas.ingest.errors import BadLabels
 from nas.ingest.facts import Characters, Lengths
 from nas.ingest.fields import (
+    MAX_LABEL_CHARACTERS,
     MAX_LABELS,
     Fields,
     bad_text,
@@ -44,6 +45,7 @@ class Documents:
         self._groups: dict[str | None, Digests] = {}
         self._given: dict[str | None, int] = {}  # rows
         self._labels: dict[str, list[int]] = {}  # how often, and the first bin of training documents
+        self._n_label_characters = 0
         self._characters = Characters()
         self._lengths = Lengths()
         self._pending: list[bytes] = []
@@ -120,6 +122,12 @@ class Documents:
                     raise BadLabels(
                         f"row {number:,} brings one label more than {MAX_LABELS:,}, {label!r:.80}; "
                         "name a field of classes, or leave the labels out"
+                    )
+                self._n_label_characters += len(label)
+                if self._n_label_characters > MAX_LABEL_CHARACTERS:
+                    raise BadLabels(
+                        f"row {number:,} brings the labels to more than {MAX_LABEL_CHARACTERS:,} characters together; "
+                        "give shorter names, or leave the labels out"
                     )
                 self._labels[label] = [1, bin_number]
             else:

@@ -13,6 +13,7 @@ from nas.ingest.options import Options
 
 MAX_LABEL = 256  # characters
 MAX_LABELS = 65536
+MAX_LABEL_CHARACTERS = 1 << 20  # of all labels together: cards, which whoever lists datasets reads, hold them
 _SHOWN = 10  # fields that a message names
 
 

@@ -122,7 +122,10 @@ class _Reader(Iterator[list[str]]):
             cells = next(self._reader)
         except csv.Error as error:
             where = f"row {self._row:,} (line {self.line:,})" if self._row else "the header"
-            raise BadRow(f"{where} cannot be read: {error}; double the quotes within cells in quotes") from None
+            what, remedy = str(error), "double the quotes within cells in quotes"
+            if "new-line" in what:  # as old programs for the Mac end lines
+                what, remedy = "a carriage return (CR) stands outside quotes", "end lines with LF or CRLF"
+            raise BadRow(f"{where} cannot be read: {what}; {remedy}") from None
         finally:
             csv.field_size_limit(before)
         self._row += bool(cells)  # empty lines do not count

@@ -11,11 +11,7 @@ from nas.ingest.sink import Sink
 
 MAX_BYTES = 64 << 20  # the largest published ones have 35 MB
 MAX_IDS = 1 << 21  # the largest published ones have a million; the library takes memory for all ids up to the largest
-# Encoded to try it out: some panic only then.
-_TRIED = (
-    "The quick brown fox,\n",
-    " jumps over the lazy dog: 0123 é € 😀 日本",
-)  # tried out, since some panic only then
+_TRIED = ("The quick brown fox,\n", " jumps over the lazy dog: 0123 é € 😀 日本")  # some panic only when they encode
 
 
 def read_tokenizer(blocks: Iterable[bytes], sink: Sink) -> Card:

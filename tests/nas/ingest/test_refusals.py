@@ -213,6 +213,8 @@ CASES: dict[str, tuple[bytes, Options, str, str]] = {
         "row 1 (line 2) cannot be read: ',' expected after '\"'; double the quotes within cells in quotes"),
     "quote in the header": (b'"text" b,label\n', CSV, "bad-row",
         "the header cannot be read: ',' expected after '\"'; double the quotes within cells in quotes"),
+    "old line ends": (b"text,label\ra,1\rb,2\r", CSV, "bad-row",
+        "the header cannot be read: a carriage return (CR) stands outside quotes; end lines with LF or CRLF"),
     "open quote": (b'text,label\na,1\n"b,2\nc,3\n', CSV, "bad-row",
         "row 2 (line 4) cannot be read: unexpected end of data; double the quotes within cells in quotes"),
     "half a token": (bytes(2001), TOKENS, "damaged",
@@ -326,6 +328,13 @@ def test_more_labels_than_are_kept_are_refused(tmp_path: Path) -> None:
     found = [{"text": f"t{index}", "label": index} for index in range(65537)]
     message = "row 65,537 brings one label more than 65,536, '65536'; name a field of classes, or leave the labels out"
     assert refusal(tmp_path, jsonl(found), JSONL) == ("bad-labels", message)
+
+
+def test_labels_that_are_long_together_are_refused(tmp_path: Path) -> None:
+    found = [{"text": f"t{index}", "label": f"{index:0256}"} for index in range(4097)]
+    assert fields.MAX_LABEL_CHARACTERS == 4096 * 256
+    message = "row 4,097 brings the labels to more than 1,048,576 characters together; give shorter names, or leave "
+    assert refusal(tmp_path, jsonl(found), JSONL) == ("bad-labels", message + "the labels out")
 
 
 def test_a_rare_label_that_is_dealt_away_from_training_is_named(tmp_path: Path) -> None:
