@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from nas.errors import DataError
 from nas.ingest.card import Dataset
 from tests import tiny
 from workers import stages
-from workers.data import prepare
+from workers.data import open_parts, prepare
 from workers.folder import FolderStore
 from workers.inline import InlineTrials
 
@@ -63,3 +64,26 @@ def test_another_tokenizer_is_no_copy_of_the_same_data(tmp_path: Path) -> None:
     task = first.task.model_copy(update={"tokenizer": Tokenizer(type="characters"), "sizes": None})
     found = prepare(first.model_copy(update={"task": task}), store)
     assert found.request.task.vocab_size < 30  # the letters, and what is not one of them
+
+
+def test_a_trial_takes_no_other_data_than_its_search(tmp_path: Path) -> None:
+    task = measure(tmp_path / "search", {"letters": text_file(tiny.text(), tmp_path)}, None).request.task
+    other = measure(tmp_path / "other", {"letters": text_file(tiny.text(seed=1), tmp_path)}, None)
+    with pytest.raises(DataError, match=r"^the data of dataset 'letters' have changed since the search began$"):
+        open_parts(task, str(other.data.folder))
+
+
+def test_copies_take_no_space_where_links_are_and_do_without_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    letters = text_file(tiny.text(), tmp_path)
+    measure(tmp_path / "search", {"letters": letters}, None)
+    assert (tmp_path / "search" / "data" / "tokens.bin").samefile(letters.path)
+
+    def refused(source: object, target: object) -> None:
+        raise OSError(errno.EXDEV, "another file system")
+
+    monkeypatch.setattr("os.link", refused)
+    found = measure(tmp_path / "elsewhere", {"letters": letters}, None)
+    assert read(found) == tiny.text()
+    assert not (tmp_path / "elsewhere" / "data" / "tokens.bin").samefile(letters.path)
