@@ -87,7 +87,7 @@ def _labels(card: Mapping[str, Any]) -> Iterator[Text]:
     counts = sorted(card["labels"].items(), key=lambda each: (-each[1], each[0]))
     total = sum(card["labels"].values())
     what = "word" if card["label_kind"] == "token" else "document"
-    yield Text(f"labels, one for each {what}; always the most frequent scores {100 * card['majority']:.1f}%")
+    yield Text(f"labels, one for each {what}; always the most frequent scores {100 * counts[0][1] / total:.1f}%")
     shown = [(plain(label)[:30], number) for label, number in counts[:MAX_LABELS]]
     rest = sum(number for _, number in counts[MAX_LABELS:])
     if rest:
