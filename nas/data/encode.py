@@ -185,7 +185,7 @@ def _write_text(path: Path, card: Card, tokenizer: Tokenizer, tokenizer_file: Pa
             for batch in batches(file_pieces(path, *stretch)):
                 ids, _ = encoder.encode(batch)
                 file.write(ids.data)
-            ends.append(file.tell() // ids.itemsize)
+            ends.append(file.tell() // np.dtype(encoder.dtype).itemsize)
     _keep(encoder, folder)
     return _Made(
         encoder.vocab_size, encoder.eos_id, np.dtype(encoder.dtype).name, tuple(ends), test_bytes=cuts[4] - cuts[3]

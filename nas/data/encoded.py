@@ -29,7 +29,7 @@ from nas.errors import DataError
 from nas.ingest.card import PARTS
 from nas.text import TooShort
 
-FORMAT = 1  # grows when the same data and tokenizer give other files
+FORMAT = 2  # grows when the same data and tokenizer give other files
 CARD, TOKENS, STARTS, LABELS, TOKENIZER = "card.json", "tokens.bin", "starts.bin", "labels.bin", "tokenizer.json"
 
 _LABELLED = {

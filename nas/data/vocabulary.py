@@ -11,7 +11,7 @@ import heapq
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 
 import numpy as np
@@ -82,9 +82,8 @@ def learn_words(training: Training, vocab_size: int | None, min_count: int) -> T
     with tempfile.TemporaryDirectory() as folder:
         words = _WordCounts(Path(folder))
         for batch in batches(training):
-            text = "".join(batch)
-            totals[EOS] += text.count("\n")
-            words.add(text.split())
+            totals[EOS] += sum(piece.count("\n") for piece in batch)
+            words.add(chain.from_iterable(map(str.split, batch)))  # each piece by itself: documents end without a break
         totals[EOS] += training.n_ends
 
         def frequent() -> Iterator[tuple[int, str]]:

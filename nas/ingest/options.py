@@ -156,7 +156,7 @@ class Options:
             return
         if self.dtype is None or self.vocab_size is None:
             raise WrongOptions("tokens need a dtype (uint16 or uint32) and a vocab_size; give both")
-        most = 1 << (16 if self.dtype == "uint16" else 32)
+        most = 1 << (16 if self.dtype == "uint16" else 31)  # indices of a table of embeddings are signed
         if not _is_int(self.vocab_size) or not 2 <= self.vocab_size <= most:
             raise WrongOptions(f"vocab_size is {self.vocab_size!r:.80}; {self.dtype} allows 2 to {most:,}")
         if self.eos_id is not None and not (_is_int(self.eos_id) and 0 <= self.eos_id < self.vocab_size):

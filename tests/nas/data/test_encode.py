@@ -85,6 +85,23 @@ def test_words_of_the_held_out_parts_are_not_in_the_vocabulary(tmp_path: Path) -
     assert found.ends == (21, 27, 29, 31)  # cut at byte 28, behind 7 of 9 lines
 
 
+def test_words_at_the_ends_of_documents_are_words(tmp_path: Path) -> None:
+    rows = [{"text": f"first{number} last{number}"} for number in range(40)]
+    found = encoded(documents(tmp_path / "data", rows), "words", tmp_path / "cache")
+    vocabulary = LibraryTokenizer.from_file(str(found.folder / "tokenizer.json")).get_vocab()
+    assert found.document_ends is not None
+    assert len(vocabulary) == 2 * found.document_ends[1] + 2
+    ids = np.concatenate(streams(found)[:2])
+    assert vocabulary["<unk>"] not in ids
+
+
+def test_a_training_part_without_a_byte_is_too_short(tmp_path: Path) -> None:
+    found = encoded(text(tmp_path / "data", "a b\n" * 100, (1, 2)), "words", tmp_path / "cache")
+    assert found.ends[0] == 0
+    with pytest.raises(TooShort, match="^the weights part has 0 tokens"):
+        found.check(Task(train_length=4), 1)
+
+
 def test_tokens_per_byte_are_of_the_test_part(tmp_path: Path) -> None:
     content = "a b\n" * 9 + "a b c\n" + "a bbbbbb\n"
     found = encoded(text(tmp_path / "data", content, (36, 42)), "words", tmp_path / "cache")
@@ -207,7 +224,7 @@ def test_another_format_and_a_changed_byte_are_told(tmp_path: Path) -> None:
     card = json.loads((found.folder / "card.json").read_text())
     (found.folder / "card.json").unlink()
     (found.folder / "card.json").write_text(json.dumps(card | {"format": 99}))
-    with pytest.raises(DataError, match=r"^encoded data are damaged: card.json has format 99, not 1; remove "):
+    with pytest.raises(DataError, match=r"^encoded data are damaged: card.json has format 99, not 2; remove "):
         open_encoded(found.folder)
 
 

@@ -82,6 +82,8 @@ TOKENS = {"format": "tokens", "dtype": "uint16", "vocab_size": 100}
          "tokens need a dtype (uint16 or uint32) and a vocab_size; give both"),
         ({**TOKENS, "dtype": "int8"}, "unknown dtype 'int8'; known: uint16, uint32"),
         ({**TOKENS, "vocab_size": 65537}, "vocab_size is 65537; uint16 allows 2 to 65,536"),
+        ({**TOKENS, "dtype": "uint32", "vocab_size": 2**31 + 1},
+         "vocab_size is 2147483649; uint32 allows 2 to 2,147,483,648"),
         ({**TOKENS, "vocab_size": True}, "vocab_size is True; uint16 allows 2 to 65,536"),
         ({**TOKENS, "eos_id": 100}, "eos_id is 100; give an id below vocab_size, 100"),
         ({"format": "csv", "ends": [1, 2]}, "ends are for a text, the format is csv; give format text"),
