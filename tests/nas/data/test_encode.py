@@ -98,7 +98,7 @@ def test_words_at_the_ends_of_documents_are_words(tmp_path: Path) -> None:
 def test_a_training_part_without_a_byte_is_too_short(tmp_path: Path) -> None:
     found = encoded(text(tmp_path / "data", "a b\n" * 100, (1, 2)), "words", tmp_path / "cache")
     assert found.ends[0] == 0
-    with pytest.raises(TooShort, match="^the weights part has 0 tokens"):
+    with pytest.raises(TooShort, match=r"^the weights part has 0 tokens"):
         found.check(Task(train_length=4), 1)
 
 
