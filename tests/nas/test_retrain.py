@@ -15,7 +15,8 @@ from nas.config import SearchRequest
 from nas.data.objectives import Batch
 from nas.data.streams import HeldOut, Stream
 from nas.errors import SearchFailed
-from nas.retrain import Retraining, build, load_network, read_result, scoring
+from nas.heads import IGNORE
+from nas.retrain import Retraining, build, confusion, load_network, read_result, scoring
 from nas.training import Evaluated, evaluate, weight_step
 from tests import tiny
 
@@ -182,3 +183,33 @@ def test_weights_broken_by_the_last_step_are_told_too(monkeypatch: pytest.Monkey
 def test_build_resolves_every_block_of_the_config() -> None:
     config = REQUEST.network_config(("sgu", "mgk"), 256)
     assert build(config)(torch.zeros(1, 4, dtype=torch.long)).shape == (1, 4, 256)
+
+
+@pytest.mark.parametrize(("pooling", "causal"), [("mean", False), ("first", False), ("mean", True), ("none", True)])
+@pytest.mark.parametrize("block", ["attention", "sgu", "toeplitz", "mgk"])
+def test_counts_are_those_of_each_example_read_alone_without_padding(pooling: str, causal: bool, block: str) -> None:
+    toeplitz = {"label": "toeplitz", "block": "sgu", "options": {"spatial": "toeplitz"}}
+    request = tiny.request(
+        space={
+            "n_slots": 2, "d_model": 16, "n_heads": 2, "max_len": 16, "causal": causal,
+            "positions": "rotary" if causal else "none", "backbone": {"pooling": pooling, "n_classes": 3},
+            "candidates": ["attention", "ffn", "sgu", "mgk", toeplitz],
+        },
+        task={"objective": "token_classification" if pooling == "none" else "sequence_classification"},
+    )  # fmt: skip
+    network = build(request.network_config([block, block], 256)).eval()
+    chance = torch.Generator().manual_seed(0)
+    for parameter in network.parameters():  # as new, an SGU hardly looks at other tokens
+        parameter.data.normal_(0, 0.5, generator=chance)
+    sizes = [16, 5, 1, 9, 12, 2, 7]
+    real = torch.arange(16) < torch.tensor(sizes)[:, None]
+    tokens = torch.randint(256, real.shape, generator=chance)
+    targets = torch.randint(3, real.shape if pooling == "none" else (len(sizes), 1), generator=chance)
+    if pooling == "none":
+        targets = targets.where(real, IGNORE)
+    expected = torch.zeros(3, 3, dtype=torch.long)
+    for row, size in enumerate(sizes):
+        logits = network(tokens[row : row + 1, :size])[0]  # (size, 3), or (3,) of the sequence
+        for own, answer in zip(targets[row].tolist(), logits.view(-1, 3).argmax(-1).tolist(), strict=False):
+            expected[own, answer] += 1
+    assert torch.equal(confusion(network, Batch(tokens, targets, real), batch_size=3), expected)
