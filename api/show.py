@@ -135,12 +135,13 @@ def _figures(found: Mapping[str, Any], drawn: Looks) -> Table:
         table.add_row("slots", Text(", ".join(found["derived"]["slots"])))
     table.add_row("rule", Text(found["rule"]["statement"]))
     if quality is not None:
+        counted = "examples" if str(found["search"].get("objective")).endswith("_classification") else "windows"
         table.add_row(
             "test quality",
             f"{quality['derived_bits_per_byte']:.3f} {quality.get('unit', 'bits per byte')}, "
             f"parent {quality['parent_bits_per_byte']:.3f}: "
             f"{quality['difference']:+.3f} ({quality['low']:+.3f} to {quality['high']:+.3f}, 95%; "
-            f"{quality['n_windows']} windows, {_count(quality['n_seeds'], 'seed')})",
+            f"{quality['n_windows']} {counted}, {_count(quality['n_seeds'], 'seed')})",
         )
         table.add_row("verdict", Text(quality["verdict"] + _VERDICTS[quality["verdict"]], style="bold"))
     for metric in found.get("metrics", ()):  # results of older versions have none

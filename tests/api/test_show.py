@@ -97,6 +97,11 @@ def test_quality_of_a_masked_model_is_told_in_its_own_unit() -> None:
     assert "1.875 bits per byte, parent 1.900" in printed({**RESULT, "quality": older}), "results from before say bytes"
 
 
+def test_labels_are_of_examples_not_of_windows() -> None:
+    search = {**RESULT["search"], "objective": "sequence_classification"}
+    assert "95%; 512 examples, 2 seeds)" in printed({**RESULT, "search": search})
+
+
 def test_the_metrics_of_the_field_stand_beside_what_they_are_held_against() -> None:
     accuracy = {
         "name": "accuracy", "unit": "share of examples", "lower_is_better": False,

@@ -56,6 +56,11 @@ describe("the result", () => {
     expect(words.match(/bits per label/g)).toHaveLength(3); // once a cell: not again among the metrics
   });
 
+  it("counts examples where they have labels, else windows of a text", () => {
+    expect(drawn({})).toContain("90 examples");
+    expect(drawn({ search: { ...found.search, objective: "causal_lm" } })).toContain("90 windows");
+  });
+
   it("tells them without a baseline too", () => {
     const words = drawn({ parent: null, quality: null }).replaceAll(/\s+/g, " ");
     expect(words).toContain("accuracy 0.912 share of examples always the most frequent answer: 0.600");

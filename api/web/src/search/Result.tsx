@@ -12,11 +12,13 @@ import { counted, milliseconds, scientific, slotList } from "./model/format";
 import { better, figure, metricsOf, references } from "./model/metrics";
 import { modelCommands } from "./model/use";
 import { latencyWord, MEANING, spanOf, type Word } from "./model/verdict";
+import { Places } from "./Places";
 
 export const Result = memo(function Result({ result, look }: { result: Found; look: (label: string) => Look }) {
   const { derived, parent, quality, latency } = result;
   const metrics = metricsOf(result);
   const open = derived.undecided;
+  const classifies = String(result.search["objective"]).endsWith("_classification");
   return (
     <Card title="Result" className="result-card" id="result">
       <div className="result-lead">
@@ -50,7 +52,7 @@ export const Result = memo(function Result({ result, look }: { result: Found; lo
                   <td>
                     in quality{" "}
                     <span className="quieter">
-                      {counted(quality.n_windows, "window")}, {counted(quality.n_seeds, "seed")}
+                      {counted(quality.n_windows, classifies ? "example" : "window")}, {counted(quality.n_seeds, "seed")}
                     </span>
                   </td>
                   <td className="figure" data-says="the derived model has">
@@ -129,6 +131,7 @@ export const Result = memo(function Result({ result, look }: { result: Found; lo
           <p className="quiet">The request asked for no baseline, so there is nothing to compare with.</p>
         </>
       )}
+      {result.positions && <Places positions={result.positions} />}
       {quality && quality.n_seeds < 5 && (
         <p className="quieter">
           {counted(quality.n_seeds, "seed")} are few: read the intervals as a lower bound of the doubt. One dataset, one
