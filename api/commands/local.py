@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from api.commands.connection import DataDir, settings
-from api.commands.files import check_read, named_file, read_json
+from api.commands.files import Brought, check_read, named_file, read_json
 from api.commands.presets import Preset, RequestFile, given
 from api.commands.refuse import Refused
 from api.commands.sources import plain_file
@@ -36,7 +36,11 @@ def search(
     local: Annotated[bool, typer.Option("--local", help="Run it in this process.")] = False,
     data: Annotated[
         list[str] | None,
-        typer.Option("--data", metavar="NAME=FILE", help="Make a file known as a dataset or tokenizer."),
+        typer.Option(
+            "--data",
+            metavar="NAME=FILE",
+            help="Make a file known as a dataset or tokenizer; FILE?text=FIELD&label=FIELD tells fields.",
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Result folder; default: one in the data folder.")] = None,
     table: Annotated[
@@ -80,8 +84,8 @@ def search(
     console.print(f"result: {folder / 'result.json'}", markup=False, soft_wrap=True)
 
 
-def _read(request: SearchRequest, name: str, file: Path, folder: Path) -> Dataset:
-    """A file as a dataset or tokenizer; format and compression by its name.
+def _read(request: SearchRequest, name: str, brought: Brought, folder: Path) -> Dataset:
+    """A file as a dataset or tokenizer; format and compression by its name, unless it is said.
 
     Raises:
         Refused, DataError: with the file's name, what is wrong with it.
@@ -90,10 +94,10 @@ def _read(request: SearchRequest, name: str, file: Path, folder: Path) -> Datase
     from nas.ingest.options import Options
     from nas.ingest.read import ingest
 
-    guessed = Options.guess(file.name)
+    file, guessed = brought.path, Options.guess(brought.path.name)
     if name == request.task.tokenizer.name:
         guessed = replace(guessed, format="tokenizer")
-    source = plain_file(file, guessed.to_json())
+    source = plain_file(file, {**guessed.to_json(), **brought.options})
     try:
         card = ingest(file, folder, Options.from_json(source.options), max_bytes=MAX_BYTES)
     except DataError as error:

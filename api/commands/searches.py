@@ -41,7 +41,9 @@ def submit(
     data: Annotated[
         list[str] | None,
         typer.Option(
-            "--data", metavar="NAME=FILE", help="Upload the dataset or tokenizer that the request names first."
+            "--data",
+            metavar="NAME=FILE",
+            help="Upload what the request names, dataset or tokenizer; FILE?text=FIELD&label=FIELD tells fields.",
         ),
     ] = None,
     url: Url = None,
@@ -57,7 +59,8 @@ def submit(
     check_read(files, task.get("dataset"), tokenizer)
     with connect(url, data_dir) as client:
         for name, file in files.items():
-            send(client, name, plain_file(file, {"format": "tokenizer"} if name == tokenizer else {}))
+            said = {"format": "tokenizer"} if name == tokenizer else file.options
+            send(client, name, plain_file(file.path, dict(said)))
         created = client.submit(body)
         print(created["id"])
         if watch:

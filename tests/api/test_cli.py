@@ -304,6 +304,13 @@ def test_a_wrong_state_is_one_line(served: Run, service: Running, claimed: Claim
         (["--data", "novels"], "--data 'novels' is not NAME=FILE"),
         (["--data", "No=x"], "--data 'No=x' is not NAME=FILE"),
         (["--data", "novels=missing.txt"], "--data novels: no file 'missing.txt'"),
+        (["--data", "novels=missing.csv?text=body"], "--data novels: no file 'missing.csv'"),
+        (["--data", f"novels={__file__}?body"], "--data novels: 'body' says nothing; behind FILE may stand ?OPTION"),
+        (
+            ["--data", f"novels={__file__}?texts=body"],
+            "--data novels: unknown option 'texts'; behind FILE may stand "
+            "?OPTION=VALUE, joined by &, of format, text, pair, label, words, labels, part",
+        ),
         (["--table", "missing.json"], "cannot read missing.json"),
     ],
 )
@@ -432,6 +439,16 @@ def test_a_text_that_cannot_be_used_is_one_line(
         (tmp_path / f"{name}.bin").write_bytes(bytes(1000))
     (tmp_path / "odd.json").write_text('{"vocab": 9}')
     assert served("datasets", *arguments) == Done(2, "", f"blockwright: {line}\n")
+
+
+def test_submit_tells_the_fields_of_the_rows_it_uploads_first(served: Run, tmp_path: Path) -> None:
+    rows = "".join(f"{number % 2},{'a man walked ' * 9}{number}\n" for number in range(200))
+    table = write(tmp_path / "novels.csv", "stars,body\n" + rows)
+    request = write(tmp_path / "request.json", {**TINY, "task": {**TINY["task"], "dataset": "novels"}})
+    refused = served("submit", request, "--data", f"novels={table}")
+    assert "the header has no field 'text', it has: 'stars', 'body'" in refused.err
+    assert served("submit", request, "--data", f"novels={table}?text=body&label=stars").status == 0
+    assert "200 documents, 2 labels" in served("datasets", "show", "novels").out
 
 
 def test_submit_uploads_the_text_first(served: Run, tmp_path: Path) -> None:
