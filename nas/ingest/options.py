@@ -79,7 +79,7 @@ class Options:
         path = PurePath(file_name.lower())
         compression = _COMPRESSED.get(path.suffix, "auto")
         if compression != "auto":
-            path = path.with_suffix("")
+            path = PurePath(path.stem)
         if path.name == "tokenizer.json":
             return Options("tokenizer", compression)
         return Options(_SUFFIXES.get(path.suffix, "auto"), compression)
@@ -125,6 +125,8 @@ class Options:
 
     def _check_corpus(self) -> None:
         """The published files of some are texts, those of the others rows: else its name would be no more than that."""
+        if self.corpus in ("wikitext-2", "wikitext-103") and self.ends is None:
+            raise WrongOptions(f"corpus is {self.corpus}, which has parts of its own; give the ends of the first two")
         if self.corpus is None or self.format == "auto":
             return
         wanted = TABLES if self.corpus in ("mrpc", "sst-2") else ("text",)
