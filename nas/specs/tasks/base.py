@@ -9,6 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from nas.options import check_ranges
+
+
+class RangedOptions:
+    """Base of dataclasses of options whose numbers have ranges."""
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
+
 
 @dataclass(frozen=True)
 class TaskSpec:

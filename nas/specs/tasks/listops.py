@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nas.options import check_ranges, ranged
-from nas.specs.tasks.base import TaskSpec
+from nas.options import ranged
+from nas.specs.tasks.base import RangedOptions, TaskSpec
 
 PADDING, DIGIT, OPERATOR, CLOSE, VOCAB_SIZE = 0, 1, 11, 15, 16  # ids; those of 0 to 9 and of the operators begin there
 OPERATORS = ("MIN", "MAX", "MED", "SM")  # in the order of their ids
@@ -22,7 +22,7 @@ N_CLASSES = 10
 
 
 @dataclass(frozen=True)
-class ListOpsOptions:
+class ListOpsOptions(RangedOptions):
     """What is drawn, and which lengths are kept.
 
     Args:
@@ -38,7 +38,7 @@ class ListOpsOptions:
     shorter_than: int = ranged(2000, 3, 65536)
 
     def __post_init__(self) -> None:
-        check_ranges(self)
+        super().__post_init__()
         if self.shorter_than < self.longer_than + 2:
             raise ValueError(
                 f"shorter_than is {self.shorter_than} and longer_than {self.longer_than}; a length must lie between"

@@ -9,13 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nas.options import check_ranges, ranged
-from nas.specs.tasks.base import TaskSpec
-
-
-class _Options:
-    def __post_init__(self) -> None:
-        check_ranges(self)
+from nas.options import ranged
+from nas.specs.tasks.base import RangedOptions, TaskSpec
 
 
 def _at_least(least: int, what: str, length: int) -> None:
@@ -24,7 +19,7 @@ def _at_least(least: int, what: str, length: int) -> None:
 
 
 @dataclass(frozen=True)
-class RecallOptions(_Options):
+class RecallOptions(RangedOptions):
     """Pairs of a key and a value, one token each; a key that comes again has the same value.
 
     Args:
@@ -68,7 +63,7 @@ class NoisyRecallOptions(RecallOptions):
 
 
 @dataclass(frozen=True)
-class FuzzyRecallOptions(_Options):
+class FuzzyRecallOptions(RangedOptions):
     """Recall whose keys and values are several tokens each.
 
     Args:
@@ -108,7 +103,7 @@ class FuzzyRecallOptions(_Options):
 
 
 @dataclass(frozen=True)
-class SelectiveCopyingOptions(_Options):
+class SelectiveCopyingOptions(RangedOptions):
     """Symbols at random places among blanks; behind a mark, as many blanks, which the symbols answer in their order.
 
     Args:
@@ -134,7 +129,7 @@ class SelectiveCopyingOptions(_Options):
 
 
 @dataclass(frozen=True)
-class CompressionOptions(_Options):
+class CompressionOptions(RangedOptions):
     """Symbols, and a mark at the end whose hidden state alone must tell them all.
 
     Args:
@@ -157,7 +152,7 @@ class CompressionOptions(_Options):
 
 
 @dataclass(frozen=True)
-class MemorisationOptions(_Options):
+class MemorisationOptions(RangedOptions):
     """Keys, each followed by a mark that asks for the key's value: a map that is the same in all examples.
 
     Args:
@@ -182,7 +177,7 @@ class MemorisationOptions(_Options):
 
 
 @dataclass(frozen=True)
-class SortingOptions(_Options):
+class SortingOptions(RangedOptions):
     """Symbols, a mark, and the same symbols in rising order, each to be told from what stands before it.
 
     Args:

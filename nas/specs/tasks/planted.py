@@ -1,8 +1,8 @@
 """Planted tasks: the right stack of blocks is known, so that a search can be scored on whether it finds it. No torch.
 
 In each the answer is a class at each token. Only the named mix of tokens helps: none at all (token-wise), by place
-(offset), by content (lookup), or by content behind some other mix (shift-then-match). A network must know no positions
-otherwise: with them attention solves `offset` too, which then tells nothing.
+(offset), by content (lookup), or by content behind some other mix (shift-then-match). On `offset` a network must know
+no positions: with them attention solves it too, and then it tells nothing.
 
 Beside each task stand its reference lines: accuracies of readers that do not do what the task asks. T tokens.
 """
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from statistics import fmean
 
-from nas.options import check_ranges, ranged
-from nas.specs.tasks.base import TaskSpec
+from nas.options import ranged
+from nas.specs.tasks.base import RangedOptions, TaskSpec
 
 
 def commonest_shares(n_drawn: int, n_values: int) -> list[float]:
@@ -51,7 +51,7 @@ def _none_above(most: int, n_drawn: int, n_values: int) -> list[Fraction]:
 
 
 @dataclass(frozen=True)
-class TokenWiseOptions:
+class TokenWiseOptions(RangedOptions):
     """Each token has an answer of its own.
 
     Args:
@@ -61,9 +61,6 @@ class TokenWiseOptions:
 
     n_symbols: int = ranged(32, 2, 4096)
     permutation: int = ranged(0, 0, 2**31 - 1)
-
-    def __post_init__(self) -> None:
-        check_ranges(self)
 
     @property
     def vocab_size(self) -> int:
@@ -82,7 +79,7 @@ class TokenWiseOptions:
 
 
 @dataclass(frozen=True)
-class OffsetOptions:
+class OffsetOptions(RangedOptions):
     """The answer is the token that stood some places before.
 
     Args:
@@ -92,9 +89,6 @@ class OffsetOptions:
 
     n_symbols: int = ranged(32, 2, 4096)
     distance: int = ranged(7, 1, 65535)
-
-    def __post_init__(self) -> None:
-        check_ranges(self)
 
     @property
     def vocab_size(self) -> int:
@@ -115,8 +109,36 @@ class OffsetOptions:
         return {"any answer": 1 / self.n_symbols, "commonest token so far": fmean(shares)}
 
 
+class _Pairs(RangedOptions):
+    """What tasks have in common that show pairs of a key and a value and then ask for values of keys."""
+
+    n_keys: int
+    n_values: int
+    n_pairs: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.n_pairs > self.n_keys:
+            raise ValueError(f"n_pairs is {self.n_pairs} with n_keys {self.n_keys}; each pair has a key of its own")
+
+    @property
+    def n_classes(self) -> int:
+        return self.n_values
+
+    def _check_room(self, taken: int, length: int) -> None:
+        if taken >= length:
+            raise ValueError(
+                f"n_pairs {self.n_pairs} take {taken} tokens of length {length}; one must be left for a query"
+            )
+
+    def reference_lines(self, length: int) -> dict[str, float]:
+        """Accuracy of readers by name; the second knows which values stand in the window, but not with which keys."""
+        commonest = commonest_shares(self.n_pairs, self.n_values)[-1]
+        return {"any answer": 1 / self.n_values, "commonest value in the window": commonest}
+
+
 @dataclass(frozen=True)
-class LookupOptions:
+class LookupOptions(_Pairs):
     """Pairs of a key and a value, one token each; then keys, whose values are the answers.
 
     Args:
@@ -129,30 +151,18 @@ class LookupOptions:
     n_values: int = ranged(8, 2, 4096)
     n_pairs: int = ranged(44, 1, 4096)
 
-    def __post_init__(self) -> None:
-        check_ranges(self)
-        _check_pairs(self.n_pairs, self.n_keys)
-
     @property
     def vocab_size(self) -> int:
         """Pairs are key * n_values + value, and queries stand behind them."""
         return self.n_keys * self.n_values + self.n_keys
 
-    @property
-    def n_classes(self) -> int:
-        return self.n_values
-
     def check(self, length: int) -> None:
         """Raises: ValueError: no place is left for a query."""
-        _check_room(self.n_pairs, self.n_pairs, length)
-
-    def reference_lines(self, length: int) -> dict[str, float]:
-        """Accuracy of readers by name; the second knows which values stand in the window, but not with which keys."""
-        return _value_lines(self.n_pairs, self.n_values)
+        self._check_room(self.n_pairs, length)
 
 
 @dataclass(frozen=True)
-class ShiftThenMatchOptions:
+class ShiftThenMatchOptions(_Pairs):
     """Pairs of a key and a value, two tokens each; then keys, whose values are the answers: multi-query recall.
 
     Args:
@@ -165,40 +175,14 @@ class ShiftThenMatchOptions:
     n_values: int = ranged(32, 2, 4096)
     n_pairs: int = ranged(8, 1, 4096)
 
-    def __post_init__(self) -> None:
-        check_ranges(self)
-        _check_pairs(self.n_pairs, self.n_keys)
-
     @property
     def vocab_size(self) -> int:
         """Keys, and values behind them."""
         return self.n_keys + self.n_values
 
-    @property
-    def n_classes(self) -> int:
-        return self.n_values
-
     def check(self, length: int) -> None:
         """Raises: ValueError: no place is left for a query."""
-        _check_room(self.n_pairs, 2 * self.n_pairs, length)
-
-    def reference_lines(self, length: int) -> dict[str, float]:
-        """Accuracy of readers by name; the second knows which values stand in the window, but not with which keys."""
-        return _value_lines(self.n_pairs, self.n_values)
-
-
-def _check_pairs(n_pairs: int, n_keys: int) -> None:
-    if n_pairs > n_keys:
-        raise ValueError(f"n_pairs is {n_pairs} with n_keys {n_keys}; each pair has a key of its own")
-
-
-def _check_room(n_pairs: int, taken: int, length: int) -> None:
-    if taken >= length:
-        raise ValueError(f"n_pairs {n_pairs} take {taken} tokens of length {length}; one must be left for a query")
-
-
-def _value_lines(n_pairs: int, n_values: int) -> dict[str, float]:
-    return {"any answer": 1 / n_values, "commonest value in the window": commonest_shares(n_pairs, n_values)[-1]}
+        self._check_room(2 * self.n_pairs, length)
 
 
 _SOURCE = "our own"
