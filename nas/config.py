@@ -584,7 +584,8 @@ class SearchRequest(_Config):
         named = self.space.backbone.n_classes
         if self.task.classifies and not sizes.n_classes:
             raise InvalidInput(
-                f"task.objective is {self.task.objective!r} but dataset {self.task.dataset!r} has no such labels"
+                f"task.objective is {self.task.objective!r} but dataset {self.task.dataset!r} has no such labels; "
+                "add it again and say which field holds them"
             )
         if named and named != sizes.n_classes:
             raise InvalidInput(

@@ -144,7 +144,7 @@ def test_labels_are_no_matter_to_language_modelling() -> None:
     ("backbone", "sizes", "message"),
     [
         ({"pooling": "mean"}, DataSizes(vocab_size=256), "task.objective is 'sequence_classification' but dataset "
-         "'reviews' has no such labels"),
+         "'reviews' has no such labels; add it again and say which field holds them"),
         ({"pooling": "mean", "n_classes": 4}, DataSizes(vocab_size=256, n_classes=3), "space.backbone.n_classes is 4 "
          "but dataset 'reviews' has 3 labels; leave it 0 to have it filled in"),
     ],
