@@ -35,7 +35,7 @@ export function Places({ positions }: { positions: NonNullable<Result["positions
         <path d={path(derived, low, high)} />
       </svg>
       <span className="quieter">
-        solid: derived{parent && "; dashed: parent"}; each point is the mean of the places behind the point before it
+        solid: derived{parent && "; dashed: parent"}; at 8 stands the mean of places 5 to 8, and so on
       </span>
     </figure>
   );
