@@ -178,7 +178,7 @@ def _write_text(path: Path, card: Card, tokenizer: Tokenizer, tokenizer_file: Pa
     cuts = text_ends(path, card.settings.ends, whole=True)
     stretches = list(pairwise(cuts))
     training = Training((file_pieces(path, *each) for each in stretches[:2]), documents=False)
-    encoder = _encoder(tokenizer, tokenizer_file, training, n_bytes=cuts[2])
+    encoder = _encoder(tokenizer, tokenizer_file, training, cuts[2], folder)
     ends = []
     with (folder / TOKENS).open("wb") as file:
         for stretch in stretches:
@@ -195,7 +195,7 @@ def _write_text(path: Path, card: Card, tokenizer: Tokenizer, tokenizer_file: Pa
 def _write_documents(path: Path, card: Card, tokenizer: Tokenizer, tokenizer_file: Path | None, folder: Path) -> _Made:
     """Each part goes to files of its own, since documents come mixed; they are put together at the end."""
     texts = (text for document in read_documents(path, card) if document.part < N_TRAINING for text in document.texts)
-    encoder = _encoder(tokenizer, tokenizer_file, Training(texts, documents=True), n_bytes=card.n_bytes)
+    encoder = _encoder(tokenizer, tokenizer_file, Training(texts, documents=True), card.n_bytes, folder)
     n_tokens, n_documents = [0] * len(PARTS), [0] * len(PARTS)
     test_bytes = 0
     names = (TOKENS, STARTS, LABELS) if card.label_kind else (TOKENS, STARTS)
@@ -222,12 +222,14 @@ def _write_documents(path: Path, card: Card, tokenizer: Tokenizer, tokenizer_fil
     )
 
 
-def _encoder(tokenizer: Tokenizer, tokenizer_file: Path | None, training: Training, *, n_bytes: int) -> Encoder:
+def _encoder(
+    tokenizer: Tokenizer, tokenizer_file: Path | None, training: Training, n_bytes: int, scratch: Path
+) -> Encoder:
     if tokenizer.type == "bytes":
         return Bytes()
     if tokenizer_file is not None:
         return from_file(tokenizer_file)
-    return learn(tokenizer, training, n_bytes=n_bytes)
+    return learn(tokenizer, training, n_bytes=n_bytes, scratch=scratch)
 
 
 def _keep(encoder: Encoder, folder: Path) -> None:

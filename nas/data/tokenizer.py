@@ -134,13 +134,14 @@ class _Vocabulary(dict[str, int]):
         return self[UNKNOWN]
 
 
-def learn(chosen: Tokenizer, training: Training, *, n_bytes: int) -> Encoder:
+def learn(chosen: Tokenizer, training: Training, *, n_bytes: int, scratch: Path | None = None) -> Encoder:
     """The tokenizer that a request names, with its vocabulary from the training parts.
 
     Args:
         chosen: of type characters, words or bpe.
         training: what is read.
         n_bytes: how long it is, roughly.
+        scratch: folder for what memory does not hold; None: the system's, which may itself be memory.
 
     Raises:
         DataError: there are too many words.
@@ -148,7 +149,7 @@ def learn(chosen: Tokenizer, training: Training, *, n_bytes: int) -> Encoder:
     if chosen.type == "characters":
         return Characters(learn_characters(training))
     if chosen.type == "words":
-        return Words(learn_words(training, chosen.vocab_size, chosen.min_count))
+        return Words(learn_words(training, chosen.vocab_size, chosen.min_count, scratch))
     found = learn_pairs(training, n_bytes, chosen.vocab_size or DEFAULT_PAIRS)
     found.encode_special_tokens = True  # who writes "<eos>" in a text ends no document with it
     return Library(found)

@@ -66,20 +66,21 @@ def codes(pieces: Iterable[str]) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
     return np.frombuffer("".join(pieces).encode("utf-32-le"), np.dtype("<u4"))
 
 
-def learn_words(training: Training, vocab_size: int | None, min_count: int) -> Tokenizer:
+def learn_words(training: Training, vocab_size: int | None, min_count: int, scratch: Path | None = None) -> Tokenizer:
     """What stands between white space is a token, and so is each line end: EOS, as in WikiText.
 
     Args:
         training: what is counted.
         vocab_size: most entries, EOS and UNKNOWN among them; None: all words.
         min_count: words seldomer than this are left out.
+        scratch: folder for counts that memory does not hold; None: the system's.
 
     Raises:
         DataError: there are more words than a vocabulary may have.
     """
     totals = {EOS: 0, UNKNOWN: 0}
     n_words = 0
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=scratch) as folder:
         words = _WordCounts(Path(folder))
         for batch in batches(training):
             totals[EOS] += sum(piece.count("\n") for piece in batch)

@@ -23,6 +23,7 @@ from nas import metrics
 from nas.config import Task
 from nas.data import encode as encode_module
 from nas.data import pieces as pieces_module
+from nas.data import vocabulary
 from nas.data.encode import encode, open_encoded
 from nas.data.encoded import Encoded
 from nas.data.parts import Parts, Tokens, split
@@ -93,6 +94,15 @@ def test_words_at_the_ends_of_documents_are_words(tmp_path: Path) -> None:
     assert len(vocabulary) == 2 * found.document_ends[1] + 2
     ids = np.concatenate(streams(found)[:2])
     assert vocabulary["<unk>"] not in ids
+
+
+def test_counts_of_words_are_put_aside_beside_the_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vocabulary, "_DISTINCT", 10)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))  # there is no room elsewhere
+    content = "".join(f"word{number % 90} " for number in range(900))
+    found = encoded(text(tmp_path / "data", content), "words", tmp_path / "cache")
+    assert found.sizes.vocab_size >= 90 + 2  # and words that a cut between parts has halved
+    assert sorted(path.name for path in found.folder.iterdir()) == ["card.json", "tokenizer.json", "tokens.bin"]
 
 
 def test_a_training_part_without_a_byte_is_too_short(tmp_path: Path) -> None:
