@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from nas.catalog import DATASETS, TASKS
 from nas.config import Resources, SearchRequest
 from nas.cost import LatencyTable
 from nas.errors import BlockwrightError, InvalidInput, SearchFailed
@@ -50,6 +51,9 @@ def run_local(
         InvalidInput: the folder holds another search or is in use, or the request cannot be run.
         BlockwrightError: the search has failed; SearchFailed also where the folder cannot be written.
     """
+    name = request.task.dataset
+    if name in files and name in {*DATASETS, *TASKS}:
+        raise InvalidInput(f"dataset {name!r} is built in; register the file under another name")
     if table is not None:
         request = request.model_copy(update={"latency_table": table.id})
     try:

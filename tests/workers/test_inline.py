@@ -295,7 +295,15 @@ def test_a_full_disk_ends_the_search_in_one_line_and_more_room_lets_it_go_on(fil
         (
             {"task": {"dataset": "python-docs"}},
             InvalidInput,
-            r"dataset 'python-docs' is built in; register the file",
+            r"dataset 'python-docs' is built in; register the file under another name",
+        ),
+        (
+            {
+                "task": {"dataset": "token-wise", "objective": "token_classification"},
+                "space": {"n_slots": 2, "d_model": 16, "n_heads": 2, "max_len": 16, "backbone": {"pooling": "none"}},
+            },
+            InvalidInput,
+            r"dataset 'token-wise' is built in; register the file under another name",
         ),
         (
             {"task": {"dataset": "letters", "dataset_fingerprint": "0" * 64}},
@@ -323,7 +331,7 @@ def test_what_cannot_end_well_is_refused_before_any_training(
         run_local(
             request,
             tmp_path / "search",
-            {**files, "short": short, "python-docs": short},
+            {**files, "short": short, "python-docs": short, "token-wise": short},
             lambda kind, data: events.append((kind, data)),
             table,
         )
