@@ -348,3 +348,9 @@ def test_a_rare_label_that_is_dealt_away_from_training_is_named(tmp_path: Path) 
     assert "stands in no training document (nor do " in message
     assert dealing.NEEDED == 20
     assert digests.RUN == 1 << 20
+
+
+def test_a_tokenizer_beyond_the_limit_is_refused(tmp_path: Path) -> None:
+    message = "the tokenizer has more than 67,108,864 bytes, the most allowed; give a smaller one"
+    found = refusal(tmp_path, b'{"version": "1.0"' + b" " * (1 << 26), Options("tokenizer"))
+    assert found == ("too-large", message)
