@@ -78,7 +78,7 @@ def check_export(archive: Path, network: Network, *, prompt: str | None = None, 
         for name, length in {"full": shape.max_len, "short": max(1, shape.max_len // 3)}.items()
     }
     if network.config.backbone.n_classes:  # those alone are given texts of several lengths together
-        inputs["padded"] = inputs["full"].clone().clone()
+        inputs["padded"] = inputs["full"].clone()
         inputs["padded.real"] = torch.arange(shape.max_len) < torch.tensor([[shape.max_len], [-(-shape.max_len // 3)]])
     with unpacked(archive) as export:
         given, answered = export.scratch / "tokens.safetensors", export.scratch / "logits"
