@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from dataclasses import fields
 from pathlib import PurePath
 from typing import Annotated
 
@@ -31,6 +32,7 @@ router = APIRouter(prefix="/api/v1/datasets", tags=["datasets"])
 log = logging.getLogger("blockwright.api")
 
 MEDIA_TYPES = ("text/plain", "application/octet-stream")
+FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")  # what curl's -F and -d send
 BLOCK = 256 * 1024
 RECEIVED = "Received-SHA256"  # header of an answer: what arrived, so that a client can tell whether it is what it sent
 _BODY = {"schema": {"type": "string", "format": "binary"}}
@@ -115,6 +117,7 @@ async def add_dataset(
     A text in UTF-8; rows as JSON lines, CSV, TSV or Parquet; token ids; gzip and zstd of these. It is read before the
     answer comes, which can take minutes for gigabytes. A name means one content until it is removed.
     """
+    _check_parameters(request)
     _check_media_type(request)
     declared = _declared_length(request)
     if declared is not None and declared > settings.max_dataset_bytes:
@@ -152,10 +155,20 @@ def _of_file(file: str | None, detail: str) -> str:
     return f"{name}: {detail}" if name else detail
 
 
+def _check_parameters(request: Request) -> None:
+    """A misspelt `label` would be a dataset without labels, and nobody told."""
+    known = ("name", "file", *(each.name for each in fields(Options)))
+    for name in request.query_params:
+        if name not in known:
+            raise ApiError(422, "invalid-request", f"unknown parameter {name[:60]!r}; known: {', '.join(known)}")
+
+
 def _check_media_type(request: Request) -> None:
     media_type, _, parameters = request.headers.get("content-type", MEDIA_TYPES[0]).lower().partition(";")
     if media_type.strip() not in MEDIA_TYPES:
         detail = f"the body must be {' or '.join(MEDIA_TYPES)}, not {media_type.strip()[:60] or 'nothing'}"
+        if media_type.strip() in FORMS:
+            detail += "; send the file itself as the body, as `curl -T FILE -X POST` does"
         raise ApiError(415, "unsupported-media-type", detail)
     charset = parameters.partition("charset=")[2].partition(";")[0].strip(' "')
     if charset not in ("", "utf-8", "utf8", "us-ascii"):

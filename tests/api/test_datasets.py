@@ -169,7 +169,8 @@ def test_the_memory_of_an_upload_does_not_grow_with_it(service: Running) -> None
         ),
         (
             {"Content-Type": "multipart/form-data; boundary=x"},
-            "the body must be text/plain or application/octet-stream",
+            "the body must be text/plain or application/octet-stream, not multipart/form-data; send the file itself as "
+            "the body, as `curl -T FILE -X POST` does",
         ),
         ({"Content-Type": "text/plain; charset=utf-16"}, "the text must be UTF-8, not utf-16"),
         ({"Content-Encoding": "gzip"}, "the file must be sent as it is, not gzip"),
@@ -180,6 +181,12 @@ def test_other_media_types_are_refused(service: Running, headers: dict[str, str]
     answer = upload(service, **headers)
     assert (answer.status_code, answer.json()["code"]) == (415, "unsupported-media-type")
     assert answer.json()["detail"].startswith(detail)
+
+
+def test_a_misspelt_parameter_is_refused(service: Running) -> None:
+    answer = service.http.post(ROOT, params={"name": "rows", "lable": "stars"}, content=b"")
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")
+    assert answer.json()["detail"].startswith("unknown parameter 'lable'; known: name, file, format, ")
 
 
 def test_a_text_that_goes_on_beyond_the_limit_is_refused_while_it_is_read(settings: Settings) -> None:
