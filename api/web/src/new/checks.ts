@@ -187,9 +187,12 @@ function ofData(request: Json, task: TaskOptions | undefined, found: Finding[]):
   }
   const pooling = get(request, "/space/backbone/pooling");
   if (objective === "token_classification" || objective === "sequence_classification") {
-    const allowed = task?.unrolled ? ["unroll"] : objective === "token_classification" ? ["none"] : ["mean", "first"];
+    const ofSequence = causal === true ? ["mean"] : ["mean", "first"]; // the first token of a decoder sees no other
+    const allowed = task?.unrolled ? ["unroll"] : objective === "token_classification" ? ["none"] : ofSequence;
     if (!allowed.includes(String(pooling))) {
-      const what = task?.unrolled ? `all answers of ${task.name} are read off its last token` : OF[objective];
+      const unrolled = task?.unrolled ? `all answers of ${task.name} are read off its last token` : undefined;
+      const blind = pooling === "first" && objective === "sequence_classification";
+      const what = unrolled ?? (blind ? "the first token of a decoder sees no other" : OF[objective]);
       say("/space/backbone/pooling", `${what}; pooling must be ${allowed.join(" or ")}`);
     }
     const memory = get(request, "/space/memory_length");
