@@ -123,7 +123,7 @@ def remove(connection: Connection, name: str) -> Dataset:
     uploaded = (datasets.c.name == name, datasets.c.path.is_not(None))
     row = connection.execute(select(datasets).where(*uploaded).with_for_update()).first()
     if row is None:
-        raise NotFound(f"no data set {name!r}")
+        raise NotFound(f"no dataset {name!r}")
     users = in_use_by(connection, name)
     if users:
         raise DatasetInUse(
@@ -169,7 +169,7 @@ def _get(connection: Connection, name: str, fingerprint: str | None, *, for_use:
         statement = statement.with_for_update(read=True)  # FOR SHARE; left out on SQLite
     row = connection.execute(statement).one_or_none()
     if row is None:
-        raise NotFound(f"no data set {name!r}" + (f" with fingerprint {fingerprint}" if fingerprint else ""))
+        raise NotFound(f"no dataset {name!r}" + (f" with fingerprint {fingerprint}" if fingerprint else ""))
     return _dataset(row)
 
 

@@ -391,7 +391,7 @@ def test_texts_are_added_listed_shown_and_removed(served: Run, tmp_path: Path) -
     assert json.loads(served("datasets", "show", "novels", "--json").out)["n_bytes"] == 10_000
     assert "size known after its first use" in served("datasets", "show", "python-docs").out
     assert served("datasets", "remove", "novels") == Done(0, "removed novels\n", "")
-    assert served("datasets", "remove", "novels").err == "blockwright: no data set 'novels'\n"
+    assert served("datasets", "remove", "novels").err == "blockwright: no dataset 'novels'\n"
 
 
 def test_a_text_comes_from_standard_input(served: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -426,7 +426,7 @@ def test_a_text_comes_from_standard_input(served: Run, monkeypatch: pytest.Monke
         (["add", "x", "short.txt"], "short.txt: the text has 5 bytes; the smallest windows and batches need 100"),
         (["add", "x", "binary.txt"], "binary.txt: the file is binary: NUL byte at offset 1; give UTF-8 text"),
         (["add", "python-docs", "short.txt"], "dataset 'python-docs' is built in; take another name"),
-        (["show", "novels"], "no data set 'novels'"),
+        (["show", "novels"], "no dataset 'novels'"),
     ],
 )
 def test_a_text_that_cannot_be_used_is_one_line(

@@ -576,7 +576,7 @@ def test_the_client_uploads_files_and_blocks(service: Running, tmp_path: Path) -
         assert client.dataset("b")["excerpt"] == TEXT.decode()[:1000]
         assert [each["name"] for each in client.datasets() if not each["built_in"]] == ["a", "b"]
         client.remove_dataset("b")
-        with pytest.raises(ClientError, match="no data set 'b'"):
+        with pytest.raises(ClientError, match="no dataset 'b'"):
             client.dataset("b")
 
 

@@ -37,7 +37,7 @@ def test_a_folder_is_one_document_a_file(served: Run, here: Path) -> None:
     refused = served("datasets", "add", "others", "notes")
     assert refused.status == 2
     assert "file 'bad.txt'" in refused.err
-    assert served("datasets", "show", "others").err == "blockwright: no data set 'others'\n"
+    assert served("datasets", "show", "others").err == "blockwright: no dataset 'others'\n"
 
 
 def test_a_standard_corpus_keeps_its_parts(served: Run, here: Path) -> None:

@@ -38,9 +38,9 @@ def test_a_row_without_a_card_gets_one_and_keeps_it(engine: Engine) -> None:
 
 def test_unknown_data_set_is_not_found(engine: Engine) -> None:
     with transaction(engine) as connection:
-        with pytest.raises(NotFound, match=r"no data set 'mine'$"):
+        with pytest.raises(NotFound, match=r"no dataset 'mine'$"):
             datasets.get(connection, "mine")
-        with pytest.raises(NotFound, match="no data set 'mine' with fingerprint a"):
+        with pytest.raises(NotFound, match="no dataset 'mine' with fingerprint a"):
             datasets.get(connection, "mine", "a")
         with pytest.raises(ValueError, match="must be relative to the data folder"):
             datasets.register(connection, name="mine", fingerprint="a", n_bytes=1, path="/home/me/text")
@@ -69,7 +69,7 @@ def test_name_of_a_built_in_text_is_not_removed(engine: Engine) -> None:
     with transaction(engine) as connection:
         datasets.register(connection, name="built-in", fingerprint="c", n_bytes=3)
         for name in ("built-in", "absent"):
-            with pytest.raises(NotFound, match=f"no data set '{name}'"):
+            with pytest.raises(NotFound, match=f"no dataset '{name}'"):
                 datasets.remove(connection, name)
 
 
@@ -89,7 +89,7 @@ def test_text_is_removed_once_no_queued_or_running_search_names_it(engine: Engin
             datasets.remove(connection, "mine")
         searches.finish(connection, running, "succeeded")
         assert datasets.remove(connection, "mine").path == "datasets/a.txt"
-        with pytest.raises(NotFound, match="no data set 'mine'"):
+        with pytest.raises(NotFound, match="no dataset 'mine'"):
             datasets.get(connection, "mine")
 
 
