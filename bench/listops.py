@@ -1,6 +1,6 @@
 """ListOps: what simple readers of an expression score, and how fast expressions are drawn.
 
-    python -m bench.listops [--full] [--train N] [--test N] [--seed S]
+    python -m bench.listops [--full] [--train N] [--test N] [--seed S] [--repeats N]
 
 A model that does not clear the last line has not been shown to have learnt nesting.
 """
@@ -14,7 +14,11 @@ from collections.abc import Callable, Hashable, Sequence
 
 import torch
 
+from nas.config import Task
+from nas.data.objectives import Batch
+from nas.data.synthetic.generated import Generated
 from nas.data.synthetic.listops import ListOps
+from nas.ingest.card import PARTS
 from nas.specs.tasks.listops import (
     CLOSE,
     DIGIT,
@@ -86,14 +90,37 @@ def reference_lines(train: Sequence[Expression], test: Sequence[Expression]) -> 
     return accuracy
 
 
+def repeats(n_drawn: int, n_held_out: int, seed: int, options: ListOpsOptions | None = None) -> int:
+    """How many of the test part's expressions come again among so many that are drawn to be trained on."""
+    options = options or ShortListOpsOptions()
+    source, generator = ListOps(options, options.shorter_than - 1), torch.Generator().manual_seed(seed)
+    test = Generated(source, PARTS.index("test")).held_out(Task(), n_held_out)
+    missing = set(_rows(test))
+    n_different = len(missing)
+    for _ in range(-(-n_drawn // _DRAWN_AT_ONCE)):
+        missing.difference_update(_rows(source.draw(_DRAWN_AT_ONCE, generator)))
+    return n_different - len(missing)
+
+
+def _rows(batch: Batch) -> list[bytes]:
+    return [row.tobytes() for row in batch.tokens.to(torch.uint8).numpy()]
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="What simple readers of ListOps score.")
     parser.add_argument("--full", action="store_true", help="the lengths of the Long Range Arena, not the short ones")
     parser.add_argument("--train", type=int, default=50_000, metavar="N", help="expressions that answers are taken of")
     parser.add_argument("--test", type=int, default=10_000, metavar="N", help="expressions that are answered")
     parser.add_argument("--seed", type=int, default=0, metavar="S")
+    parser.add_argument(
+        "--repeats", type=int, metavar="N", help="count test expressions among N that are drawn, instead"
+    )
     asked = parser.parse_args(arguments)
     torch.set_num_threads(1)
+    if asked.repeats is not None:
+        found_again = repeats(asked.repeats, asked.test, asked.seed, ListOpsOptions() if asked.full else None)
+        print(f"{found_again:,} of {asked.test:,} test expressions are among {asked.repeats:,} drawn")
+        return
     started = time.perf_counter()
     found = expressions(asked.train + asked.test, asked.seed, ListOpsOptions() if asked.full else None)
     seconds = time.perf_counter() - started

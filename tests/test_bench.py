@@ -11,6 +11,9 @@ import torch
 from bench import blocks, kept, listops, replay_mgk, replay_sgu
 from nas.blocks.base import Context
 from nas.blocks.mgk import MixtureOfGaussianKeys
+from nas.config import Task
+from nas.data.synthetic.generated import Generated
+from nas.data.synthetic.listops import ListOps
 from nas.specs.tasks.listops import ListOpsOptions, ShortListOpsOptions
 
 
@@ -53,6 +56,16 @@ def test_readers_that_see_more_score_more(
     lines = listops.reference_lines(found[:n_train], found[n_train:])
     assert list(lines.values()) == pytest.approx(stated, abs=tolerance)
     assert lines["majority"] < lines["root operator"] < lines["root operator and its direct digits"]
+
+
+def test_expressions_that_come_again_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    few = ListOpsOptions(max_depth=2, max_args=2, longer_than=1, shorter_than=6)  # 4 operators of two digits: 400
+    assert listops.repeats(10_000, 200, 0, few) == len(
+        {tuple(row) for row in Generated(ListOps(few, 5), 3).held_out(Task(), 200).tokens.tolist()}
+    )
+    assert listops.repeats(1_000, 100, 0) == 0
+    listops.main(["--repeats", "1000", "--test", "100"])
+    assert capsys.readouterr().out == "0 of 100 test expressions are among 1,000 drawn\n"
 
 
 def test_the_bench_of_listops_runs(capsys: pytest.CaptureFixture[str]) -> None:
