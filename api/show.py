@@ -7,6 +7,7 @@ L slots, K candidates.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -125,6 +126,12 @@ def _architectures(found: Mapping[str, Any], drawn: Looks) -> Table:
     return table
 
 
+def decimals(*values: float) -> int:
+    """Three, or as many more, up to six, as the largest of the values needs to show two digits that are not 0."""
+    largest = max(map(abs, values))
+    return 3 if not largest else max(3, min(6, 1 - math.floor(math.log10(largest))))
+
+
 def _figures(found: Mapping[str, Any], drawn: Looks) -> Table:
     table = Table(box=None, show_header=False, padding=(0, 1))
     table.add_column()
@@ -136,11 +143,12 @@ def _figures(found: Mapping[str, Any], drawn: Looks) -> Table:
     table.add_row("rule", Text(found["rule"]["statement"]))
     if quality is not None:
         counted = "examples" if str(found["search"].get("objective")).endswith("_classification") else "windows"
+        digits = decimals(quality["difference"], quality["low"], quality["high"])
         table.add_row(
             "test quality",
             f"{quality['derived_bits_per_byte']:.3f} {quality.get('unit', 'bits per byte')}, "
             f"parent {quality['parent_bits_per_byte']:.3f}: "
-            f"{quality['difference']:+.3f} ({quality['low']:+.3f} to {quality['high']:+.3f}, 95%; "
+            f"{quality['difference']:+.{digits}f} ({quality['low']:+.{digits}f} to {quality['high']:+.{digits}f}, 95%; "
             f"{quality['n_windows']} {counted}, {_count(quality['n_seeds'], 'seed')})",
         )
         table.add_row("verdict", Text(quality["verdict"] + _VERDICTS[quality["verdict"]], style="bold"))

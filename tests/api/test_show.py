@@ -102,6 +102,12 @@ def test_labels_are_of_examples_not_of_windows() -> None:
     assert "95%; 512 examples, 2 seeds)" in printed({**RESULT, "search": search})
 
 
+def test_a_small_difference_is_not_told_as_0() -> None:
+    quality = {**RESULT["quality"], "difference": -0.00012, "low": -0.0002, "high": -0.00004}
+    assert "-0.00012 (-0.00020 to -0.00004, 95%;" in printed({**RESULT, "quality": quality})
+    assert [show.decimals(0, value) for value in (0, 2.0, 0.012, -0.0051, 1e-12)] == [3, 3, 3, 4, 6]
+
+
 def test_the_metrics_of_the_field_stand_beside_what_they_are_held_against() -> None:
     accuracy = {
         "name": "accuracy", "unit": "share of examples", "lower_is_better": False,

@@ -56,6 +56,11 @@ describe("the result", () => {
     expect(words.match(/bits per label/g)).toHaveLength(3); // once a cell: not again among the metrics
   });
 
+  it("does not tell a small difference as 0", () => {
+    const quality = { ...found.quality, difference: -0.00012, low: -0.0002, high: -0.00004 };
+    expect(drawn({ quality })).toContain("−0.00020 to −0.00004");
+  });
+
   it("counts examples where they have labels, else windows of a text", () => {
     expect(drawn({})).toContain("90 examples");
     expect(drawn({ search: { ...found.search, objective: "causal_lm" } })).toContain("90 windows");

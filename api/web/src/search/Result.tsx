@@ -8,7 +8,7 @@ import { Card } from "../ui/Card";
 import { Command } from "../ui/Command";
 import { bytes, fixed, signed } from "../ui/format";
 import { Strip } from "../ui/Strip";
-import { counted, milliseconds, scientific, slotList } from "./model/format";
+import { counted, decimals, milliseconds, scientific, slotList } from "./model/format";
 import { better, figure, metricsOf, references } from "./model/metrics";
 import { modelCommands } from "./model/use";
 import { latencyWord, MEANING, spanOf, type Word } from "./model/verdict";
@@ -18,6 +18,7 @@ export const Result = memo(function Result({ result, look }: { result: Found; lo
   const { derived, parent, quality, latency } = result;
   const metrics = metricsOf(result);
   const open = derived.undecided;
+  const digits = quality ? decimals(quality.difference, quality.low, quality.high) : 3;
   const classifies = String(result.search["objective"]).endsWith("_classification");
   return (
     <Card title="Result" className="result-card" id="result">
@@ -62,7 +63,7 @@ export const Result = memo(function Result({ result, look }: { result: Found; lo
                     {fixed(quality.parent_bits_per_byte, 3)} {quality.unit ?? "bits per byte"}
                   </td>
                   <td data-says="which is">
-                    <b>{signed(quality.difference, 3)}</b> {quality.unit ?? "bits per byte"}
+                    <b>{signed(quality.difference, digits)}</b> {quality.unit ?? "bits per byte"}
                   </td>
                   <td data-says="95% interval">
                     <Interval
@@ -70,7 +71,7 @@ export const Result = memo(function Result({ result, look }: { result: Found; lo
                       low={quality.low}
                       high={quality.high}
                       reference={0}
-                      words={`${signed(quality.low, 3)} to ${signed(quality.high, 3)}`}
+                      words={`${signed(quality.low, digits)} to ${signed(quality.high, digits)}`}
                     />
                   </td>
                   <td data-says="so it is">

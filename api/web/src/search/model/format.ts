@@ -42,3 +42,9 @@ export function slotList(slots: readonly number[]): string {
 export function secondsBetween(from: string | null, to: string | null, now: number): number | null {
   return from === null ? null : Math.max(0, ((to === null ? now : Date.parse(to)) - Date.parse(from)) / 1000);
 }
+
+/** Decimals of a difference and its interval: three, or as many more, up to six, as show two digits that are not 0. */
+export function decimals(...values: number[]): number {
+  const largest = Math.max(...values.map(Math.abs));
+  return largest === 0 ? 3 : Math.max(3, Math.min(6, 1 - Math.floor(Math.log10(largest))));
+}
