@@ -16,6 +16,11 @@ describe("the loss by place", () => {
     expect(markup).toContain("dashed: parent");
   });
 
+  it("tells losses near 0 with the digits they need", () => {
+    const small = falling.map((value) => value / 10_000);
+    expect(renderToStaticMarkup(<Places positions={{ derived: small, parent: null }} />)).toContain("from 0.0005 at");
+  });
+
   it("is one curve where there is no parent", () => {
     const markup = renderToStaticMarkup(<Places positions={{ derived: falling, parent: null }} />);
     expect(markup.match(/<path/g)).toHaveLength(1);

@@ -2,6 +2,7 @@
 
 import type { Result } from "../api/types";
 import { fixed } from "../ui/format";
+import { decimals } from "./model/format";
 
 const WIDTH = 420;
 const HEIGHT = 110;
@@ -14,7 +15,8 @@ export function Places({ positions }: { positions: NonNullable<Result["positions
   if (scored.length < LEAST) return null;
   const known = [...scored, ...(parent ?? []).filter((value) => value !== null)];
   const [low, high] = [Math.min(...known), Math.max(...known)];
-  const said = `from ${fixed(scored[0], 2)} at the front to ${fixed(scored.at(-1), 2)} at the end`;
+  const digits = decimals(high) - 1; // two, of losses near 0 more
+  const said = `from ${fixed(scored[0], digits)} at the front to ${fixed(scored.at(-1), digits)} at the end`;
   return (
     <figure className="places">
       <figcaption>
@@ -23,7 +25,7 @@ export function Places({ positions }: { positions: NonNullable<Result["positions
       <svg viewBox={`-34 -8 ${WIDTH + 54} ${HEIGHT + 28}`} role="img" aria-label={`Loss by place, ${said}`}>
         {[low, high].map((value, at) => (
           <text key={at} x="-8" y={at ? 4 : HEIGHT + 4} textAnchor="end">
-            {fixed(value, 2)}
+            {fixed(value, digits)}
           </text>
         ))}
         {derived.map((_, at) => (

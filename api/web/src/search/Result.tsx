@@ -135,7 +135,7 @@ export const Result = memo(function Result({ result, look }: { result: Found; lo
       {result.positions && <Places positions={result.positions} />}
       {quality && quality.n_seeds < 5 && (
         <p className="quieter">
-          {counted(quality.n_seeds, "seed")} are few: read the intervals as a lower bound of the doubt. One dataset, one
+          {quality.n_seeds === 1 ? "One seed is little" : `${quality.n_seeds} seeds are few`}: read the intervals as a lower bound of the doubt. One dataset, one
           training budget, one machine{deviceWords(result)}.
         </p>
       )}
