@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from api.commands.files import Brought
 from api.commands.local import _pinned, _read
 from nas.config import SearchRequest
 from nas.cost import LatencyTable
@@ -112,7 +113,7 @@ def test_every_text_and_table_has_a_folder_of_its_own(tmp_path: Path) -> None:
     for content in ("one", "two"):
         (tmp_path / "text.txt").write_text(content * 100)
         for table in (None, LatencyTable.model_validate(TABLE)):
-            read = _read(request, "mine", tmp_path / "text.txt", tmp_path / "read")
+            read = _read(request, "mine", Brought(tmp_path / "text.txt", {}), tmp_path / "read")
             pinned = _pinned(request, {"mine": read}, table)
             folders.add(pinned.model_dump_json())
             assert pinned.latency_table == (table.id if table else None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import subprocess
 import threading
@@ -12,7 +11,9 @@ from typing import Any
 import pytest
 
 from nas.architecture import interleaved
-from nas.config import Resources
+from nas.config import Resources, Tokenizer
+from nas.data.corpora import text_file
+from nas.data.encode import encode
 from nas.errors import InvalidInput, SearchFailed
 from tests import tiny
 from workers.cluster import Cluster, ClusterError
@@ -26,8 +27,9 @@ ONE = Resources(cpus=1, gpus=0.5)
 
 def spec(store: FolderStore, seed: int, **changed: Any) -> TrialSpec:
     request = tiny.request()
-    dataset = store.folder / "dataset.txt"
-    dataset.write_bytes(tiny.text())
+    letters = text_file(tiny.text(), store.folder)
+    data = encode(letters.path, letters.card, Tokenizer(), store.cache)
+    request = request.with_data(data.fingerprint, data.sizes)
     key = TrialKey("retrain", 0, seed)
     folder = store.folder / "trials" / str(key) / "attempt-1"
     folder.mkdir(parents=True, exist_ok=True)
@@ -36,8 +38,7 @@ def spec(store: FolderStore, seed: int, **changed: Any) -> TrialSpec:
         "request": request.resolve({}, seed).model_dump(mode="json"),
         "table": None,
         "architecture": interleaved(request.space).to_json(),
-        "dataset": str(dataset),
-        "dataset_sha256": hashlib.sha256(tiny.text()).hexdigest(),
+        "data": str(data.folder),
         "folder": str(folder),
         "resume": None,
     }
@@ -59,8 +60,8 @@ def test_trials_report_as_in_this_process_and_failures_say_why(tmp_path: Path, r
     failures = trials.run(
         [
             spec(through_ray, 0),
-            spec(through_ray, 1, dataset_sha256="0" * 64),  # a failure of ours is told at once
-            spec(through_ray, 2, dataset="/nowhere"),  # any other one is tried again, and then told
+            spec(through_ray, 1, data="/nowhere"),  # a failure of ours is told at once
+            spec(through_ray, 2, architecture={}),  # any other one is tried again, and then told
         ],
         through_ray,
     )
@@ -68,8 +69,8 @@ def test_trials_report_as_in_this_process_and_failures_say_why(tmp_path: Path, r
     assert losses(through_ray, 0) == losses(here, 0)
     assert [step for step, _ in losses(here, 0)] == [0, 2, 4, 6]
     assert set(failures) == {"retrain-0-1", "retrain-0-2"}
-    assert failures["retrain-0-1"] == "the text of dataset 'python-docs' has changed since the search began"
-    assert failures["retrain-0-2"] == "FileNotFoundError: [Errno 2] No such file or directory: '/nowhere'"
+    assert failures["retrain-0-1"].startswith("encoded data are damaged: card.json is missing")
+    assert failures["retrain-0-2"].startswith("KeyError: ")
     assert listened == [True]
     assert not (tmp_path / "tune").exists()
 
