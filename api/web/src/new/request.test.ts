@@ -36,6 +36,14 @@ describe("defaults", () => {
     expect(withDefaults(rules, {})).toEqual({ ...catalog.presets.decoder, name: "search", preset: null });
   });
 
+  it("leave nothing to refuse where a request says little of its task", () => {
+    const request = withDefaults(rules, { task: { dataset: "python-docs", train_length: 32 } });
+    expect(get(request, "/task/dataset_options")).toEqual({});
+    expect(get(request, "/task/sizes")).toBeNull();
+    expect(get(request, "/budget/latency")).toBeNull();
+    expect(check(rules, set(request, "/task/serve/0/query_length", 32))).toEqual([]);
+  });
+
   it("are a preset's where the request names one, as the service reads it", () => {
     const request = withDefaults(rules, {
       preset: "quickstart",

@@ -127,7 +127,7 @@ function isObject(value: Json): value is { [name: string]: Json } {
 
 function fill(rules: Rules, schema: Schema, value: Json | undefined): Json {
   const root = rules.schema;
-  if (value === undefined) return fill(rules, schema, schema.default ?? (resolved(root, schema).properties ? {} : null));
+  if (value === undefined) return schema.default === null ? null : fill(rules, schema, schema.default ?? empty(root, schema));
   const here = resolved(root, schema);
   if (Array.isArray(value)) {
     return here.items ? value.map((each) => fill(rules, here.items!, each)) : value;
@@ -143,6 +143,12 @@ function fill(rules: Rules, schema: Schema, value: Json | undefined): Json {
   }
   for (const [name, each] of Object.entries(value)) if (!(name in filled)) filled[name] = each;
   return "dataset_options" in filled ? withTaskOptions(filled, rules.tasks) : filled;
+}
+
+/** What a field without a default is, where a request leaves it out. */
+function empty(root: Schema, schema: Schema): Json {
+  const { type, properties } = resolved(root, schema);
+  return properties || type === "object" ? {} : null;
 }
 
 /** Of a synthetic task, options left out take their defaults. */
