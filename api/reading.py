@@ -34,8 +34,10 @@ class Reader:
         self._held, self._open = os.pipe()  # the reader ends when this end of it closes, with the api at the latest
 
     def close(self) -> None:
-        """After the reading, or instead of it."""
+        """After the reading, or instead of it; from then on nobody writes among its files."""
         self.stop()
+        if self._process is not None:
+            self._process.wait()  # killed, it may still have been writing
         for descriptor in (self._held, self._open):
             os.close(descriptor)
 

@@ -272,10 +272,17 @@ def being_read(url: str, folder: Path) -> Iterator[Any]:
 
 def test_a_client_that_goes_away_while_its_file_is_read_ends_the_reading(service: Running) -> None:
     with being_read(service.url, service.data_dir / "datasets"):
-        (reader,) = readers(os.getpid())
+        reader = held(os.getpid())
     wait_for(lambda: is_idle(service), "the part and the place are given back")
     assert not Path(f"/proc/{reader}").exists()
     assert names(service) == []
+
+
+def held(pid: int) -> int:
+    """The reader of a process, stopped in the middle of its work, so that it does not end by itself."""
+    (reader,) = readers(pid)
+    os.kill(reader, signal.SIGSTOP)
+    return reader
 
 
 def readers(pid: int) -> list[int]:
@@ -294,8 +301,9 @@ def readers(pid: int) -> list[int]:
 def test_a_reader_ends_with_its_api_and_the_next_start_removes_what_it_left(settings: Settings) -> None:
     folder = settings.data_dir / "datasets"
     with api_process(settings.data_dir) as (pid, url), being_read(url, folder):
-        (reader,) = readers(pid)
+        reader = held(pid)
         os.kill(pid, signal.SIGKILL)
+        os.kill(reader, signal.SIGCONT)  # it ends of itself, and must be able to
         wait_for(lambda: not Path(f"/proc/{reader}").exists(), "the reader ends")
     (part,) = folder.iterdir()
     with running(settings) as service:
@@ -309,7 +317,7 @@ def test_a_reader_ends_with_its_api_and_the_next_start_removes_what_it_left(sett
 def test_an_api_that_stops_ends_its_readers(settings: Settings) -> None:
     folder = settings.data_dir / "datasets"
     with api_process(settings.data_dir) as (pid, url), being_read(url, folder):
-        (reader,) = readers(pid)
+        reader = held(pid)
         os.kill(pid, signal.SIGTERM)
         wait_for(lambda: not Path(f"/proc/{reader}").exists(), "the reader ends")
         wait_for(lambda: not list(folder.iterdir()), "the part is put away")
