@@ -69,21 +69,23 @@ def prepare(request: SearchRequest, store: Store) -> Prepared:
     )
 
 
-def open_parts(task: Task, folder: str | None) -> Parts:
+def open_parts(request: SearchRequest, folder: str | None) -> Parts:
     """The parts, in a trial.
 
     Args:
-        task: of the prepared request.
+        request: prepared, with the trial's own batch size, which a sample may have raised.
         folder: of the encoded data; None of a synthetic task.
 
     Raises:
-        DataError: the folder holds other data than the search began with.
+        DataError: the folder holds other data than the search began with, or too little for the batch.
     """
+    task = request.task
     if folder is None:
         return synthetic_parts(task)
     encoded = open_encoded(Path(folder))
     if encoded.fingerprint != task.dataset_fingerprint:
         raise DataError(f"the data of dataset {task.dataset!r} have changed since the search began")
+    encoded.check(task, request.method.batch_size)
     return encoded.parts(task)
 
 

@@ -98,7 +98,7 @@ def file_sha256(path: Path) -> str:
 
 
 def _load(spec: TrialSpec, request: SearchRequest, device: str) -> Search | Retraining:
-    parts = open_parts(request.task, spec.data)
+    parts = open_parts(request, spec.data)
     work: Search | Retraining
     if spec.architecture is None:
         memory.check_room(request.space, device)

@@ -67,10 +67,19 @@ def test_another_tokenizer_is_no_copy_of_the_same_data(tmp_path: Path) -> None:
 
 
 def test_a_trial_takes_no_other_data_than_its_search(tmp_path: Path) -> None:
-    task = measure(tmp_path / "search", {"letters": text_file(tiny.text(), tmp_path)}, None).request.task
+    request = measure(tmp_path / "search", {"letters": text_file(tiny.text(), tmp_path)}, None).request
     other = measure(tmp_path / "other", {"letters": text_file(tiny.text(seed=1), tmp_path)}, None)
     with pytest.raises(DataError, match=r"^the data of dataset 'letters' have changed since the search began$"):
-        open_parts(task, str(other.data.folder))
+        open_parts(request, str(other.data.folder))
+
+
+def test_a_trial_whose_batch_a_sample_has_raised_beyond_the_data_is_refused(tmp_path: Path) -> None:
+    found = measure(tmp_path / "search", {"letters": text_file(tiny.text(), tmp_path)}, None)
+    method = found.request.method.model_copy(update={"batch_size": 500})
+    with pytest.raises(
+        DataError, match=r"^the alpha part has 3,600 tokens; 500 windows of 16 tokens need at least 8,"
+    ):
+        open_parts(found.request.model_copy(update={"method": method}), str(found.data.folder))
 
 
 def test_copies_take_no_space_where_links_are_and_do_without_them(
