@@ -76,9 +76,7 @@ def test_a_trial_takes_no_other_data_than_its_search(tmp_path: Path) -> None:
 def test_a_trial_whose_batch_a_sample_has_raised_beyond_the_data_is_refused(tmp_path: Path) -> None:
     found = measure(tmp_path / "search", {"letters": text_file(tiny.text(), tmp_path)}, None)
     method = found.request.method.model_copy(update={"batch_size": 500})
-    with pytest.raises(
-        DataError, match=r"^the alpha part has 3,600 tokens; 500 windows of 16 tokens need at least 8,"
-    ):
+    with pytest.raises(DataError, match=r"^the alpha part has 3,600 tokens; 500 windows of 16 tokens need at least 8,"):
         open_parts(found.request.model_copy(update={"method": method}), str(found.data.folder))
 
 
