@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -53,11 +54,13 @@ class Standing:
         """Rows of each table and sizes of all files: what no bad input changes."""
         root = self.service.data_dir
         sizes: list[tuple[str, int]] = []
-        for path in sorted(root.rglob("*")):
-            with suppress(FileNotFoundError):  # a part that is just put away
-                if path.is_file() and not path.name.startswith("blockwright.db"):
-                    sizes.append((str(path.relative_to(root)), path.stat().st_size))
-        return counts(self.service.engine), sizes
+        for folder, _, names in os.walk(root):  # which, unlike rglob, bears a folder's being put away meanwhile
+            for name in names:
+                with suppress(FileNotFoundError):  # a part that is just put away
+                    if not name.startswith("blockwright.db"):
+                        path = Path(folder, name)
+                        sizes.append((str(path.relative_to(root)), path.stat().st_size))
+        return counts(self.service.engine), sorted(sizes)
 
     def ask(self, method: str, target: str, body: bytes = b"", **headers: str) -> Answer:
         """One request, its target and headers exactly as given."""

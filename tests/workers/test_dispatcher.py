@@ -202,7 +202,6 @@ from db.models import searches
 from workers.settings import Settings
 with transaction(make_engine(Settings(data_dir=Path(sys.argv[1])).database_url)) as connection:
     connection.execute(update(searches).values(name="late"))
-    print(flush=True)
     os.kill(os.getpid(), signal.SIGSTOP)
 """
 
@@ -218,15 +217,14 @@ def test_a_runner_stopped_in_the_middle_of_a_write_past_its_lease_holds_nobody_u
         assert claim is not None
     command = [sys.executable, "-c", STOPPED_WHILE_WRITING, str(tmp_path)]
     environment = {**os.environ, "PYTHONPATH": python_path()}
-    stopped = subprocess.Popen(command, env=environment, start_new_session=True, stdout=subprocess.PIPE)
+    stopped = subprocess.Popen(command, env=environment, start_new_session=True)
     process = processes.identify(stopped.pid)
     with transaction(service.engine) as connection:
         queue.set_runner(connection, claim.lease, Runner(socket.gethostname(), process.pid, process.started))
-    assert stopped.stdout is not None
-    stopped.stdout.readline()  # now it holds the database's only write lock
+    # Until it has stopped, holding the database's only write lock; a moment before, SIGTERM would still end it.
+    os.waitid(os.P_PID, stopped.pid, os.WSTOPPED | os.WNOWAIT)
     Dispatcher(Settings(data_dir=tmp_path, ray_address="127.0.0.1:1")).look()
     assert stopped.wait() == -signal.SIGKILL
     search = service.search(search_id)
     assert (search.state, search.name) == ("queued", "tiny")
-    stopped.stdout.close()
     service.engine.dispose()
