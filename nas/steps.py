@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
+
+Phase = Literal["warm-up", "search", "settle", "prune"]
 
 
 @dataclass(frozen=True)
@@ -13,32 +16,53 @@ class StepRecord:
 
     Args:
         step: weight updates done.
+        phase: what the trial is at: warm-up, search, settle or prune; None of a retraining.
         train_loss: mean loss of the weight steps since the last record, nats per token; None at step 0.
         val_loss: validation loss of a concrete network, nats per token.
         val_loss_soft: validation loss of the supernet mixed by softmax(alpha), nats per token.
         val_loss_argmax: validation loss of the path of the largest alphas, nats per token.
+        val_loss_sampled: mean validation loss of paths drawn from softmax(alpha), nats per token.
         tau: temperature of the next step.
         expected_ms: expected latency under softmax(alpha), milliseconds.
         entropy: mean entropy of the rows of softmax(alpha), nats.
+        identity_share: expected share of slots with identity under softmax(alpha).
+        alpha_velocity: mean change of softmax(alpha) since the last record, total variation per slot.
+        dual: what the budget's pressure stands at, nats per token for a cost of once the budget; 0 presses nothing.
         tokens_per_s: training tokens per second since the last record; the only field that may differ in a rerun.
         probabilities: softmax(alpha) in float32, (L, K); never a sample.
         null_gaps: (L,) the gap between the two largest alphas that sign-flipped gradients reach by chance (95%).
         updates: (L, K) weight updates each candidate has had.
+        z: (L, K) mean of each alpha's gradient over its standard error; positive where descent would lower alpha.
+        path: (L,) candidate of each slot of the network that the parsimony pass holds now; None before it.
+        effect_nats: (L, K) nats per token that held-out loss rises by when the path takes this candidate in this slot,
+            other slots as they are, both fine-tuned alike; 0 for the path's own; None where it was not tried.
+        effect_se: (L, K) standard error of the same.
+        warning: what guards found since the last record, in words; None: nothing.
         last: whether the trial ends here.
         checkpoint: whether the trial should be saved at this step.
     """
 
     step: int
+    phase: Phase | None = None
     train_loss: float | None = None
     val_loss: float | None = None
     val_loss_soft: float | None = None
     val_loss_argmax: float | None = None
+    val_loss_sampled: float | None = None
     tau: float | None = None
     expected_ms: float | None = None
     entropy: float | None = None
+    identity_share: float | None = None
+    alpha_velocity: float | None = None
+    dual: float | None = None
     tokens_per_s: float | None = None
     probabilities: list[list[float]] | None = None
     null_gaps: list[float] | None = None
     updates: list[list[int]] | None = None
+    z: list[list[float]] | None = None
+    path: list[int] | None = None
+    effect_nats: list[list[float | None]] | None = None
+    effect_se: list[list[float | None]] | None = None
+    warning: str | None = None
     last: bool = False
     checkpoint: bool = False

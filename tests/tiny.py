@@ -21,7 +21,7 @@ def request(**overrides: Any) -> SearchRequest:
         "task": {"train_length": 16, "serve": [{"batch": 2, "query_length": 16}]},
         "method": {
             "n_steps": 12, "batch_size": 4, "report_every": 2, "checkpoint_every": 4, "lr_warmup_steps": 2,
-            "eval_windows": 4,
+            "eval_windows": 4, "prune_steps": 0,
         },
         "trials": {"n_seeds": 1},
         "retrain": {"n_steps": 6, "n_seeds": 1, "test_windows": 8},

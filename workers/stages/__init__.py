@@ -1,0 +1,17 @@
+"""The verbs of a search: measure, search, derive, retrain, compare, export. Each takes what the one before returned.
+
+Each may be run again after a restart: finished trials are taken from the store, so only what was lost is redone.
+"""
+
+from workers.stages.compare import compare as compare
+from workers.stages.derive import derive_all as derive_all
+from workers.stages.derive import infer_rule as infer_rule
+from workers.stages.export import export as export
+from workers.stages.measure import measure as measure
+from workers.stages.passed_on import Comparison as Comparison
+from workers.stages.passed_on import Derived as Derived
+from workers.stages.passed_on import Inputs as Inputs
+from workers.stages.passed_on import Retrained as Retrained
+from workers.stages.passed_on import Searched as Searched
+from workers.stages.retrain import retrain as retrain
+from workers.stages.search import search as search

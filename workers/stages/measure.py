@@ -1,0 +1,71 @@
+"""Measure: encode the data, take or measure the latency table, refuse what cannot end well."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping
+
+from nas.config import SearchRequest, ServeMode
+from nas.cost import LatencyTable, entry_key
+from nas.derive import check_budget
+from nas.errors import InvalidInput
+from nas.measure import device_description, measure_table
+from nas.pressure import target_ms
+from workers import memory
+from workers.data import prepare
+from workers.stages.passed_on import Inputs
+from workers.store import Store
+from workers.trials import TrialRunner
+
+
+def measure(request: SearchRequest, store: Store, trials: TrialRunner) -> Inputs:
+    """Encode the data, take or measure the latency table, and pin both to the search; refuse what cannot end well.
+
+    Raises:
+        DataError: the data are too short, or not those that the request names.
+        Infeasible: no architecture meets the budget.
+        InvalidInput: unknown dataset, a table that is unknown or of another serve mode, or more resources than there
+            are.
+    """
+    trials.check(request.resources)
+    prepared = prepare(request, store)
+    request = prepared.request
+    device = trials.call(request.resources, device_description, request.resources.cpus)
+    key = table_key(request, device)
+    if request.latency_table is not None:
+        table = store.table_by_id(request.latency_table)
+        if table.serve != request.task.serve[0]:
+            raise InvalidInput(
+                f"latency table {table.id} holds for {_words(table.serve)}; the request serves "
+                f"{_words(request.task.serve[0])} first"
+            )
+    else:
+        table = store.table(key) or trials.call(request.resources, _measured, request)
+    check_budget(request, table, target_ms(request, table))
+    request = request.model_copy(update={"latency_table": table.id})
+    store.inputs(request, table, key)
+    return Inputs(request, table, prepared)
+
+
+def _words(serve: ServeMode) -> str:
+    memory = f" behind {serve.memory_length} in memory" if serve.memory_length else ""
+    return f"{serve.mode} of {serve.batch} x {serve.query_length} tokens{memory}"
+
+
+def table_key(request: SearchRequest, device: Mapping[str, str]) -> str:
+    """What a table was measured for: device with software and threads, and the entries at their shapes."""
+    serve = request.task.serve[0]
+    entries = sorted(entry_key(candidate, request.space, serve) for candidate in request.space.candidates)
+    # The fit's offset and scale are of networks of this depth, with these embeddings and this head.
+    around = dataclasses.asdict(request.space.backbone)
+    parts = [sorted(device.items()), entries, request.space.n_slots, around, request.task.vocab_size]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _measured(request: SearchRequest) -> LatencyTable:
+    """The latency table, where a trial would run: on its machine, and only if its supernet has room there."""
+    memory.check_room(request.space, "cuda" if request.resources.gpus > 0 else "cpu")
+    threads = max(1, int(request.resources.cpus))
+    return measure_table(request.space, request.task.serve[0], vocab_size=request.task.vocab_size, threads=threads)

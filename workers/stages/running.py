@@ -1,0 +1,67 @@
+"""Running planned trials from what is there of them, and what is left when they have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from nas.architecture import Architecture
+from nas.config import SearchRequest
+from nas.errors import SearchFailed
+from workers.stages.passed_on import Inputs
+from workers.store import Planned, Saved, Store, TrialKey
+from workers.trainable import TrialSpec
+from workers.trials import TrialRunner
+
+
+def run(
+    inputs: Inputs,
+    planned: Sequence[Planned],
+    architectures: Mapping[int, Architecture],
+    store: Store,
+    trials: TrialRunner,
+) -> dict[str, str]:
+    """Run what has not ended yet, each from its newest checkpoint; returns why trials failed, by `str(key)`."""
+    store.plan(planned)
+    specs = []
+    for each in planned:
+        newest = store.newest(each.key)
+        store.tidy(each.key)
+        if newest is not None and newest.last:
+            continue
+        folder = store.folder / "trials" / str(each.key) / f"attempt-{store.attempt}"
+        # Made here and not by the trial: one that outlives its search must not bring back a folder that was deleted.
+        folder.mkdir(parents=True, exist_ok=True)
+        architecture = architectures.get(each.key.sample)
+        specs.append(
+            TrialSpec(
+                key=each.key,
+                request=inputs.request.resolve(each.values, each.key.seed).model_dump(mode="json"),
+                table=inputs.table.model_dump(mode="json") if architecture is None else None,
+                architecture=architecture.to_json() if architecture is not None else None,
+                data=None if inputs.data.folder is None else str(inputs.data.folder),
+                folder=str(folder),
+                resume=str(newest.path) if newest is not None else None,
+            )
+        )
+    failures = trials.run(specs, store) if specs else {}
+    for spec in specs:
+        store.tidy(spec.key)
+    return failures
+
+
+def seeds_of(request: SearchRequest, n: int) -> list[int]:
+    return [request.trials.seed + number for number in range(n)]
+
+
+def warn_if_short(key: TrialKey, step: int, n_steps: int, max_minutes: float, store: Store) -> None:
+    if step < n_steps:
+        store.warn(f"trial {key} ended after {step} of {n_steps} weight updates: max_minutes is {max_minutes:g}")
+
+
+def finished(store: Store, key: TrialKey) -> Saved:
+    saved = store.newest(key)
+    if saved is None or not saved.last:
+        raise SearchFailed(
+            f"the last checkpoint of trial {key} is missing or damaged; resume the search to train it again"
+        )
+    return saved
