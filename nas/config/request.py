@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import combinations, product
 from typing import Any, Literal, Self
@@ -46,13 +47,21 @@ class Range(Config):
             raise ValueError(f"range of {self.pointer} is logarithmic from {self.low}; low must be positive")
         return self
 
+    def whole(self, method: Method) -> bool:
+        """Whether the field takes whole numbers only; then those between the bounds are drawn."""
+        return isinstance(getattr(method, self.pointer.removeprefix("/method/")), int)
+
 
 class Retrain(Config):
     """One recipe for the derived architectures and the baselines, with the same seeds."""
 
     n_steps: int = Field(800, ge=1, le=10_000_000, description="weight updates of each retraining")
     n_seeds: int = Field(2, ge=1, le=64, description="seeds shared by all architectures")
-    baselines: tuple[Literal["interleaved"], ...] = Field(("interleaved",), description="always trained beside")
+    baselines: tuple[Literal["interleaved", "present"], ...] = Field(
+        ("interleaved",),
+        description="always trained beside; present: the labels of space.layout, and what the derived one is held "
+        "against, in the place of the interleaved parent",
+    )
     test_windows: int = Field(512, ge=8, le=65536, description="test windows that quality is reported on")
 
 
@@ -135,11 +144,18 @@ class SearchRequest(Config):
         self.network_config([self.space.labels[0]] * self.space.n_slots, vocab_size)  # refuses what it must
         families = {candidate.family for candidate in self.space.candidates}
         budget = self.budget.latency
-        needs_parent = bool(self.retrain.baselines) or (budget is not None and budget.ratio_to_parent is not None)
+        needs_parent = "interleaved" in self.retrain.baselines or (
+            budget is not None and budget.ratio_to_parent is not None
+        )
         if needs_parent and not {"attention", "ffn"} <= families:
             raise ValueError(
                 f"the interleaved parent needs candidates of families attention and ffn; the space has "
                 f"{', '.join(sorted(families))}; without them set retrain.baselines to [] and the budget in ms"
+            )
+        if "present" in self.retrain.baselines and self.space.present is None:
+            raise ValueError(
+                "retrain.baselines has 'present' but space.layout does not say what stands in each slot; give every "
+                "slot its present label, or leave 'present' out"
             )
         if self.trials.n_samples > 1 and not self.ranges:
             raise ValueError(f"n_samples is {self.trials.n_samples} but ranges is empty; nothing would vary")
@@ -154,6 +170,11 @@ class SearchRequest(Config):
                 raise ValueError(f"{varied.pointer} stands twice in ranges")
             for bound in (varied.low, varied.high):
                 self.method_with({varied.pointer: bound})
+            if varied.whole(self.method) and math.ceil(varied.low) > math.floor(varied.high):
+                raise ValueError(
+                    f"range of {varied.pointer} from {varied.low} to {varied.high} holds no whole number, and it "
+                    "takes no other"
+                )
         for one, other in combinations(self.ranges, 2):  # no check of `Method` looks at more than two fields
             for bounds in product((one.low, one.high), (other.low, other.high)):
                 self.method_with({one.pointer: bounds[0], other.pointer: bounds[1]})

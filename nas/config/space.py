@@ -174,6 +174,12 @@ class SearchSpace(Config):
             for choice in self.layout
         ]
 
+    @property
+    def present(self) -> tuple[str, ...] | None:
+        """(L,) labels of the model there is; None where the layout does not name each of them."""
+        labels = tuple(choice.present for choice in self.layout if choice.present is not None)
+        return labels if self.layout and len(labels) == self.n_slots else None
+
     def bounded_by(self, tokens: int, trained: int) -> str | None:
         """What keeps inputs of this many tokens out after training with `trained`, as the end of a sentence; or None.
 

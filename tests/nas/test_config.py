@@ -145,6 +145,15 @@ def refusals(request: dict[str, Any] | str) -> list[tuple[str, str]]:
             "ranges", [{"pointer": "/method/lr", "low": 0.1, "high": 0.2}] * 2, "",
             "Value error, /method/lr stands twice in ranges",
         ),
+        (
+            "ranges", [{"pointer": "/method/batch_size", "low": 7.6, "high": 7.9}], "",
+            "Value error, range of /method/batch_size from 7.6 to 7.9 holds no whole number, and it takes no other",
+        ),
+        (
+            "retrain.baselines", ["present"], "",
+            "Value error, retrain.baselines has 'present' but space.layout does not say what stands in each slot; "
+            "give every slot its present label, or leave 'present' out",
+        ),
         ("name", "two\nlines", "name", r"String should match pattern '^[^\x00-\x1f\x7f-\x9f]+$'"),
         ("name", "\x9b2J clears terminals", "name", r"String should match pattern '^[^\x00-\x1f\x7f-\x9f]+$'"),
         ("format_version", 2, "format_version", "Input should be 1"),
