@@ -1,6 +1,7 @@
 """Train one architecture from scratch: the derived one and its baselines under the same recipe and seeds.
 
-It learns on the weights and alpha parts together, is monitored on validation and scored once, at the end, on test.
+It learns on the weights and alpha parts together, is monitored on validation and scored once, at the end, on test: at
+the length it was trained at, and at each length of the task (nas.lengths).
 The same seed draws the same windows, in the same order and with the same masks, for every architecture, so that
 differences are paired.
 """
@@ -23,6 +24,7 @@ from nas.data.objectives import Batch
 from nas.data.parts import Parts
 from nas.data.streams import Stream, held_out
 from nas.heads import IGNORE
+from nas.lengths import LengthScore, score_lengths
 from nas.network import Memory, Network
 from nas.options import NetworkConfig
 from nas.steps import StepRecord
@@ -92,6 +94,7 @@ class RetrainResult:
         test_positions: (T,) mean nats of each position; None where none is scored. (1,) of whole sequences.
         confusion: (C, C) test examples or tokens by class, then by answer; empty unless the task classifies.
         step: weight updates.
+        lengths: the test part at each length of the task.
     """
 
     val_loss: float
@@ -99,6 +102,7 @@ class RetrainResult:
     step: int
     test_positions: list[float | None] = field(default_factory=list)
     confusion: list[list[int]] = field(default_factory=list)
+    lengths: list[LengthScore] = field(default_factory=list)
 
 
 class Retraining:
@@ -114,6 +118,8 @@ class Retraining:
     def __init__(
         self, request: SearchRequest, architecture: Architecture, *, parts: Parts, device: str = "cpu"
     ) -> None:
+        self.request = request
+        self.architecture = architecture
         self.method = request.method
         self.n_steps = request.retrain.n_steps
         self.length = request.task.train_length
@@ -127,6 +133,7 @@ class Retraining:
         self.optimiser = weights_optimiser(self.weights, self.method)
         self.stream = Stream(parts.training, request, generator(request.trials.seed, _DATA), device)
         self.validation = held_out(parts.validation, self.method.eval_windows, request, device)
+        self.test_part = parts.test
         self.test = held_out(parts.test, request.retrain.test_windows, request, device)
         self.step = 0
         self.seconds = 0.0
@@ -157,11 +164,7 @@ class Retraining:
         self.network.eval()
         val_loss = finite_or_fail(evaluate(self.forward, self.validation, self.method.batch_size).mean(), self.step)
         if last:
-            tested = evaluate(self.forward, self.test, self.method.batch_size)
-            finite_or_fail(tested.mean(), self.step)
-            positions = [None if math.isnan(each) else each for each in tested.positions.tolist()]
-            counts = confusion(self.network, self.test.batch, self.method.batch_size).tolist()
-            self.result = RetrainResult(val_loss, tested.windows.tolist(), self.step, positions, counts)
+            self.result = self._tested(val_loss)
         self.network.train()
         return StepRecord(
             step=self.step,
@@ -170,6 +173,19 @@ class Retraining:
             tokens_per_s=tokens_per_s,
             last=last,
             checkpoint=last or (self.step > 0 and self.step % self.method.checkpoint_every == 0),
+        )
+
+    def _tested(self, val_loss: float) -> RetrainResult:
+        """Score the network, in evaluation mode, on the test part."""
+        tested = evaluate(self.forward, self.test, self.method.batch_size)
+        finite_or_fail(tested.mean(), self.step)
+        return RetrainResult(
+            val_loss=val_loss,
+            test_nats=tested.windows.tolist(),
+            step=self.step,
+            test_positions=[None if math.isnan(each) else each for each in tested.positions.tolist()],
+            confusion=confusion(self.network, self.test.batch, self.method.batch_size).tolist(),
+            lengths=score_lengths(self.request, self.architecture, self.forward, self.test_part, self.device),
         )
 
     def save(self, path: Path) -> None:
@@ -202,8 +218,8 @@ def read_result(path: Path) -> RetrainResult:
     Raises:
         KeyError: the retraining had not ended when this file was written.
     """
-    state = checkpoint.read_state(path)
-    return RetrainResult(**state["result"])
+    result = checkpoint.read_state(path)["result"]
+    return RetrainResult(**{**result, "lengths": [LengthScore(**each) for each in result.get("lengths", ())]})
 
 
 def load_network(path: Path, config: NetworkConfig) -> Network:

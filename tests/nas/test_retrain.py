@@ -38,6 +38,8 @@ def test_result_is_in_the_last_checkpoint_and_the_network_reloads(tmp_path: Path
     result = read_result(path)
     assert result.val_loss == records[-1].val_loss
     assert len(result.test_nats) == 8
+    assert result == run.result
+    assert [each.length for each in result.lengths] == [4, 16, 32, 64]
     config = REQUEST.network_config(interleaved(REQUEST.space).labels, 256)
     network = load_network(path, config)
     again = evaluate(scoring(network), run.test, 4).windows.tolist()
@@ -84,6 +86,7 @@ def test_it_learns_on_weights_and_alpha_is_watched_on_validation_and_scored_once
     run = Retraining(REQUEST, interleaved(REQUEST.space), parts=tiny.lettered_parts(REQUEST))
     learnt: set[int] = set()
     evaluated: list[set[int]] = []
+    lengths: list[set[int]] = []
 
     def parts_of(batch: Batch) -> set[int]:
         return set((torch.cat([batch.tokens, batch.targets]) // tiny.LETTERS).flatten().tolist())
@@ -97,11 +100,17 @@ def test_it_learns_on_weights_and_alpha_is_watched_on_validation_and_scored_once
         evaluated.append(parts_of(held_out.batch))
         return evaluate(forward, held_out, batch_size)
 
+    def at_lengths(forward: Any, held_out: HeldOut, batch_size: int) -> Evaluated:
+        lengths.append(parts_of(held_out.batch))
+        return evaluate(forward, held_out, batch_size)
+
     monkeypatch.setattr(Stream, "next", reading)
     monkeypatch.setattr("nas.retrain.evaluate", evaluating)
+    monkeypatch.setattr("nas.lengths.evaluate", at_lengths)
     n_records = len(list(run.run()))
     assert learnt == {0, 1}
     assert evaluated == [{2}] * n_records + [{3}]
+    assert lengths == [{3}] * 4
 
 
 @pytest.mark.parametrize(
