@@ -7,7 +7,8 @@ what each block adds. In post-norm it computes sum_k w_k F_k with F_k = norm_k(x
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import torch
 import torch.nn.functional as F
@@ -19,6 +20,7 @@ from nas.blocks.base import Block, Context
 from nas.config import SearchSpace
 from nas.network import Memory, remember, seeing, shortest, unpacked_memory
 from nas.options import NetworkConfig
+from nas.recompute import Conditions, credited, weighted_sum
 
 
 class MixedBlock(nn.Module):
@@ -31,6 +33,8 @@ class MixedBlock(nn.Module):
         super().__init__()
         shape = space.shape()
         self.dropout = space.dropout
+        own = any(catalog.block(candidate.block).own is not None for candidate in space.candidates)
+        self.drops = space.dropout > 0 or space.attention_dropout > 0 or own  # an own block may draw what it likes
         self.n_candidates = len(space.candidates)
         self.norm = make_norm(space.norm, space.d_model) if space.norm_position == "pre" else None
         # Identity has no module: it costs nothing and computes nothing.
@@ -90,8 +94,12 @@ class MixedBlock(nn.Module):
         weights: Tensor,
         only: int | None = None,
         memory: Tensor | None = None,
+        run: Sequence[int] | None = None,
     ) -> Tensor:
-        """The slot with every candidate, weighted.
+        """The slot with every candidate, weighted. All of them drop the same random numbers.
+
+        Where the slot's own weights are frozen, memory does not grow with candidates (nas.recompute); otherwise all
+        activations are kept, and gradients of everything come out the same.
 
         Args:
             x: (B, T, D).
@@ -100,21 +108,35 @@ class MixedBlock(nn.Module):
             only: let the gradient with respect to x through this candidate alone. In straight-through mode the
                 others have weight zero, so nothing is lost, and their activations need not be kept.
             memory: (B, M, D) raw inputs of earlier tokens.
+            run: numbers of the candidates to evaluate at all; None: every one. Others must have weight zero, and get
+                no gradient.
 
         Returns:
             (B, T, D).
         """
-        normed = x if self.norm is None else self.norm(x)
+        given = x if self.norm is None else self.norm(x)
         context = seeing(context, memory, self.norm)
-        total = torch.zeros_like(x)
-        for number in range(self.n_candidates):
-            if self.norm is not None and str(number) not in self.blocks:
-                continue
-            with torch.set_grad_enabled(torch.is_grad_enabled() and (only is None or only == number)):
-                part = (
-                    self._added(normed, context, number) if self.norm is not None else self._whole(x, context, number)
-                )
-            total = total + weights[number] * part
+
+        def part(number: int, given: Tensor) -> Tensor:
+            return self._whole(given, context, number) if self.norm is None else self._added(given, context, number)
+
+        run = range(self.n_candidates) if run is None else run
+        if self.norm is not None:
+            run = [number for number in run if str(number) in self.blocks]  # identity adds nothing
+        conditions = Conditions.now(x.device, self.training and self.drops)
+        frozen = torch.is_grad_enabled() and not any(each.requires_grad for each in self.parameters())
+        if frozen and only is None:
+            total = weighted_sum(weights, given, part, run, conditions)
+        elif frozen and only is not None:
+            with conditions.again():
+                chosen = part(only, given) if only in run else torch.zeros_like(x)
+            total = credited(chosen, weights, given, part, only, run, conditions)
+        else:
+            total = torch.zeros_like(x)
+            for number in run:
+                with torch.set_grad_enabled(torch.is_grad_enabled() and only in (None, number)), conditions.again():
+                    found = part(number, given)
+                total = total + weights[number] * found
         return total if self.norm is None else x + total
 
     def _added(self, normed: Tensor, context: Context, number: int) -> Tensor:
@@ -152,6 +174,21 @@ class Supernet(nn.Module):
     @property
     def _kept_tokens(self) -> int:
         return self.backbone.shape.kept_tokens(self.training)
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Inside, no gradient of the network's weights is computed, nor is anything kept for one: for alpha steps.
+
+        Both passes belong inside: the backward one runs candidates again.
+        """
+        learning = [parameter for parameter in self.parameters() if parameter.requires_grad]
+        for parameter in learning:
+            parameter.requires_grad_(False)
+        try:
+            yield
+        finally:
+            for parameter in learning:
+                parameter.requires_grad_(True)
 
     def forward_path(
         self,
@@ -192,16 +229,19 @@ class Supernet(nn.Module):
         weights: Tensor,
         path: Sequence[int] | None = None,
         *,
+        run: Sequence[Sequence[int]] | None = None,
         memory: Memory | None = None,
         key_padding: Tensor | None = None,
     ) -> tuple[Tensor, Memory | None]:
-        """Run every candidate of every slot, weighted.
+        """Run the candidates of every slot, weighted; inside `frozen` only gradients of the weights given come out.
 
         Args:
             tokens: (B, T) token ids.
             weights: (L, K), rows on the simplex.
             path: (L,) the chosen candidates when the rows are one-hot (straight-through): the only ones whose
                 activations are kept.
+            run: for each slot the candidates that are evaluated at all; None: all. The weights of others must be
+                zero, and get no gradient.
             memory: of the segment before.
             key_padding: (B, T) bool, True where a token is real; None when all are.
 
@@ -217,7 +257,8 @@ class Supernet(nn.Module):
         for index, slot in enumerate(self.slots):
             kept.append(self._remember(slot, earlier[index], x))
             only = None if path is None else path[index]
-            x = _mixed(slot).mixture(x, context, weights[index], only, earlier[index])
+            evaluated = None if run is None else run[index]
+            x = _mixed(slot).mixture(x, context, weights[index], only, earlier[index], evaluated)
         return x, kept if self._kept_tokens and key_padding is None else None
 
     def _enter(
