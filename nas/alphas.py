@@ -1,9 +1,10 @@
-"""Alpha, its optimiser, and the chance level it must exceed before anything is claimed.
+"""Alpha, its optimiser, and the evidence behind it: the chance level it must exceed, and the z of each cell.
 
 Adam moves alpha whatever the signal: a gradient of pure noise still takes steps of the learning rate. So beside
-alpha run `n_nulls` copies that get the same gradients with the sign of each slot's row flipped at random, through
+alpha run `N_NULLS` copies that get the same gradients with the sign of each slot's row flipped at random, through
 the same optimiser. How far apart their two largest entries drift is what chance alone does; a slot whose gap is
-not beyond the 95th percentile of that is *undecided*. This is ours; no paper of the four does it.
+not beyond the 95th percentile of that is *undecided*. Copies start where alpha starts, so that what a layout's prior
+says decides nothing by itself. Both are ours; no paper of the four does it.
 L slots, K candidates, S null copies.
 """
 
@@ -12,34 +13,55 @@ from __future__ import annotations
 import torch
 from torch import Generator, Tensor, nn
 
-from nas.config import Method
+from nas.config import Method, SearchSpace
 
 N_NULLS = 64
 _QUANTILE = 0.95
+_LARGEST = 5.0  # 10 nats behind, a candidate is drawn once in 22,000 paths: further is for ever
+
+
+def start(space: SearchSpace) -> Tensor:
+    """Alpha before anything is learnt, (L, K) nats: equal, but a slot's present label leads by `layout_prior`."""
+    values = torch.zeros(space.n_slots, len(space.candidates))
+    for slot, choice in enumerate(space.layout):
+        if choice.present is not None:
+            values[slot, space.labels.index(choice.present)] = space.layout_prior
+    return values
 
 
 class Alphas:
-    """Architecture parameters (L, K), float32, all equal at the start; and their null copies (S, L, K).
+    """Architecture parameters (L, K), float32, and their null copies (S, L, K).
 
     Args:
-        n_slots: L.
-        n_candidates: K.
-        method: alpha_lr; random_signs makes a control run, whose own alpha gets flipped gradients.
+        begins: (L, K) where they start.
+        allowed: (L, K) bool; what is not allowed has probability exactly 0, and nothing here depends on its alpha.
+        method: learning rate and decay; random_signs makes a control run, whose own alpha gets flipped gradients.
         signs: source of the flips.
     """
 
-    def __init__(self, n_slots: int, n_candidates: int, method: Method, signs: Generator) -> None:
-        self.values = nn.Parameter(torch.zeros(n_slots, n_candidates))
-        self.nulls = nn.Parameter(torch.zeros(N_NULLS, n_slots, n_candidates))
-        # betas of DARTS; no decay: it would pull alpha back whatever the data say
-        self.optimiser = torch.optim.Adam([self.values, self.nulls], lr=method.alpha_lr, betas=(0.5, 0.999))
+    def __init__(self, begins: Tensor, allowed: Tensor, method: Method, signs: Generator) -> None:
+        self.allowed = allowed
+        self.values = nn.Parameter(begins.clone())
+        self.nulls = nn.Parameter(begins.repeat(N_NULLS, 1, 1))
+        # betas of DARTS. Decay is decoupled: as a term of the gradient, Adam would scale it up where gradients are
+        # tiny, until it was all that moved alpha.
+        self.optimiser = torch.optim.AdamW(
+            [self.values, self.nulls], lr=method.alpha_lr, betas=(0.5, 0.999), weight_decay=method.alpha_decay
+        )
         self.random_signs = method.random_signs
         self.signs = signs
         self.n_updates = 0
+        self.mean = torch.zeros(begins.shape, dtype=torch.float64)  # of each cell's gradients so far
+        self.squares = torch.zeros(begins.shape, dtype=torch.float64)  # sum of their squared distances from it
 
     @property
     def names(self) -> dict[str, nn.Parameter]:
         return {"values": self.values, "nulls": self.nulls}
+
+    @property
+    def logits(self) -> Tensor:
+        """(L, K) alpha, -inf where not allowed: what samples and probabilities are made of."""
+        return self.values.masked_fill(~self.allowed, -torch.inf)
 
     def update(self, gradient: Tensor) -> None:
         """One step of alpha and of its null copies; `gradient` is (L, K)."""
@@ -49,17 +71,49 @@ class Alphas:
         )
         self.values.grad = gradient * flips[-1] if self.random_signs else gradient.clone()
         self.nulls.grad = gradient * flips[:-1]
+        self._observe(self.values.grad)
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
+        with torch.no_grad():
+            for each in (self.values, self.nulls):
+                each.clamp_(-_LARGEST, _LARGEST)
+
+    def _observe(self, gradient: Tensor) -> None:
+        """Welford's update of mean and squares (1962)."""
         self.n_updates += 1
+        before = gradient.double() - self.mean
+        self.mean = self.mean + before / self.n_updates
+        self.squares = self.squares + before * (gradient.double() - self.mean)
 
     def probabilities(self) -> Tensor:
         """softmax(alpha), (L, K) float32: what is stored and shown, never a sample."""
-        return torch.softmax(self.values.detach(), dim=-1)
+        return torch.softmax(self.logits.detach(), dim=-1)
+
+    def entropy(self) -> Tensor:
+        """(L,) entropy of each row of softmax(alpha), nats, with its gradient; 0 where one candidate is allowed."""
+        # Logarithms of what is not allowed are put to 0: 0 * -inf is not a number, nor is its gradient.
+        logs = torch.log_softmax(self.logits, dim=-1).masked_fill(~self.allowed, 0.0)
+        return -(torch.softmax(self.logits, dim=-1) * logs).sum(dim=-1)
+
+    def z(self) -> Tensor:
+        """(L, K) mean of each cell's gradient over its standard error; 0 before two updates and where not allowed.
+
+        Positive where descent would lower alpha. Successive gradients are of a moving alpha: it describes, and is no
+        test; the null copies are.
+        """
+        if self.n_updates < 2:
+            return torch.zeros(self.mean.shape)
+        error = (self.squares / (self.n_updates - 1) / self.n_updates).sqrt()
+        return (self.mean / error.clamp_min(1e-12)).masked_fill(~self.allowed, 0.0).float()
 
     def null_gaps(self) -> Tensor:
-        """(L,) gap between the two largest entries that chance reaches in 95 of 100 copies; 0 with one candidate."""
-        if self.nulls.shape[-1] < 2:
-            return torch.zeros(self.nulls.shape[1])
-        top = self.nulls.detach().topk(2, dim=-1).values  # (S, L, 2)
-        return (top[..., 0] - top[..., 1]).quantile(_QUANTILE, dim=0)
+        """(L,) gap between the two largest entries that chance reaches in 95 of 100 copies; 0 with one candidate.
+
+        Where one candidate is allowed there is nothing to decide: chance reaches 0, and any gap is beyond it.
+        """
+        free = self.allowed.sum(dim=-1) > 1
+        gaps = torch.zeros(len(free))
+        if free.any():
+            top = self.nulls.detach().masked_fill(~self.allowed, -torch.inf)[:, free].topk(2, dim=-1).values
+            gaps[free] = (top[..., 0] - top[..., 1]).quantile(_QUANTILE, dim=0)
+        return gaps

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from nas.errors import InvalidInput, SearchFailed
 
-CHECKPOINT_FORMAT_VERSION = 3
+CHECKPOINT_FORMAT_VERSION = 4
 
 
 def write(path: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Gumbel-softmax samples of a choice per slot, the single-path factor, and the temperature schedule.
+"""Gumbel-softmax samples of a choice per slot, pairs of them, the single-path factor, and the temperature schedule.
 
 Jang et al. 2017 (arXiv:1611.01144) and GDAS (arXiv:1910.04465); properties in par-search.md section 2.
 L slots, K candidates. Everything here is float32 whatever the network's precision: at tau 0.1 half precision
@@ -29,7 +29,7 @@ def sample(alpha: Tensor, tau: float, *, generator: Generator, hard: bool = Fals
     Jang et al. 2017, section 2, with alpha as unnormalised log-weights.
 
     Args:
-        alpha: architecture parameters, (L, K).
+        alpha: architecture parameters, (L, K); -inf where a candidate is not allowed, which then has weight 0.
         tau: temperature, > 0; rows approach one-hot as it falls.
         generator: the only source of randomness; on the CPU, so that every device draws the same.
         hard: return one-hot rows that carry the soft rows' gradient (straight-through).
@@ -40,11 +40,43 @@ def sample(alpha: Tensor, tau: float, *, generator: Generator, hard: bool = Fals
     Raises:
         ValueError: tau is not positive.
     """
+    soft = torch.softmax(_perturbed(alpha, generator) / _positive(tau), dim=-1)
+    return straight_through(soft) if hard else soft
+
+
+def sample_pair(alpha: Tensor, tau: float, *, generator: Generator) -> tuple[Tensor, Tensor]:
+    """Draw two candidates of each slot, and relaxed one-hot choices between them.
+
+    The two largest of alpha + g are drawn from softmax(alpha) without replacement (Gumbel-top-k, Kool et al. 2019,
+    arXiv:1903.06059). Between them the weights are those of `sample`, renormalised; all others are exactly 0 and get
+    no gradient, so they need not be run. The gradient is that of a choice among two, in slots of more a biased one.
+
+    Args:
+        alpha: (L, K), -inf where a candidate is not allowed.
+        tau: temperature, > 0.
+        generator: as in `sample`.
+
+    Returns:
+        (L, K) weights, and (L, K) bool: which two; one where only one is allowed.
+
+    Raises:
+        ValueError: tau is not positive.
+    """
+    perturbed = _perturbed(alpha, generator)
+    pair = torch.zeros_like(perturbed, dtype=torch.bool)
+    pair.scatter_(-1, perturbed.detach().topk(min(2, alpha.shape[-1]), dim=-1).indices, True)
+    pair &= ~torch.isneginf(alpha.detach())
+    return torch.softmax((perturbed / _positive(tau)).masked_fill(~pair, -torch.inf), dim=-1), pair
+
+
+def _perturbed(alpha: Tensor, generator: Generator) -> Tensor:
+    return alpha + gumbel(torch.rand(alpha.shape, generator=generator)).to(alpha.device)
+
+
+def _positive(tau: float) -> float:
     if not tau > 0:
         raise ValueError(f"tau is {tau}; it must be positive")
-    noise = gumbel(torch.rand(alpha.shape, generator=generator)).to(alpha.device)
-    soft = torch.softmax((alpha + noise) / tau, dim=-1)
-    return straight_through(soft) if hard else soft
+    return tau
 
 
 def straight_through(soft: Tensor) -> Tensor:

@@ -1,31 +1,38 @@
-"""One supernet search: warm-up, alternation of weight and alpha steps, budget pressure, and its records.
+"""One supernet search: warm-up, alternation of weight and alpha steps, settling, the parsimony pass, and its records.
 
 The procedure of par-search.md section 3.3 with our defaults: weight steps run one path, alpha steps see every
 candidate but compute no weight gradients. Each kind of step reads a stream of its own, with a memory of its own.
-L slots, K candidates, B batch, T tokens, D model width.
+Behind the alternation alpha is frozen, candidates that were run less catch up (nas.ranking), and one path is taken
+apart (nas.prune). L slots, K candidates, B batch, T tokens, D model width, N held-out windows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from nas import checkpoint, cost
-from nas.alphas import Alphas
+from nas import checkpoint, cost, guards
+from nas.alphas import Alphas, start
 from nas.blocks import block_classes
+from nas.budgets import bounds
 from nas.config import SearchRequest
 from nas.cost import LatencyTable
 from nas.data.objectives import Batch
 from nas.data.parts import Parts
-from nas.data.streams import Stream, held_out
-from nas.gumbel import gumbel, path_factor, sample, straight_through, temperature
+from nas.data.streams import HeldOut, Stream, held_out
+from nas.gumbel import path_factor, sample, sample_pair, straight_through, temperature
 from nas.network import Memory
 from nas.one_search import search as search
-from nas.pressure import Pressure, target_ms
-from nas.steps import StepRecord
+from nas.paths import Paths
+from nas.pressure import Pressure
+from nas.prune import Pruning
+from nas.ranking import flips, swapped_losses, winners
+from nas.stability import CHECKS_PER_PHASE, Stability
+from nas.steps import Phase, StepRecord
 from nas.supernet import Supernet
 from nas.training import (
     Forward,
@@ -41,8 +48,11 @@ from nas.training import (
     weights_optimiser,
 )
 
-# Of the trial's seed, one per use of chance; by their places, so that a new one comes last.
-_STREAMS = ("weight_data", "alpha_data", "paths", "noise", "signs", "dropout")
+# Of the trial's seed, one per use of chance; by their places, so that a new one comes last. Retraining has 8 and 9.
+_STREAMS = ("weight_data", "alpha_data", "paths", "noise", "signs", "dropout", "sampled")
+
+_SAMPLED = 2  # paths drawn from softmax(alpha) at each report
+_SKIPPED = -1  # no candidate: a slot that adds nothing
 
 
 class Search:
@@ -58,6 +68,7 @@ class Search:
     def __init__(self, request: SearchRequest, *, parts: Parts, table: LatencyTable, device: str = "cpu") -> None:
         assert not request.ranges
         assert request.trials.n_seeds == 1
+        self.request = request
         self.method = request.method
         self.space = request.space
         self.length = request.task.train_length
@@ -76,21 +87,45 @@ class Search:
             self.supernet.to(device)
         self.weights = dict(self.supernet.named_parameters())
         self.optimiser = weights_optimiser(self.weights, self.method)
-        n_slots, n_candidates = self.space.n_slots, len(self.space.candidates)
-        self.alphas = Alphas(n_slots, n_candidates, self.method, self.generators["signs"])
-        self.slot_costs = torch.tensor(table.slot_ms(self.space))
+        self.allowed = torch.tensor(self.space.allowed)  # (L, K)
+        self.identity = torch.tensor([candidate.family == "identity" for candidate in self.space.candidates])  # (K,)
+        self.alphas = Alphas(start(self.space), self.allowed, self.method, self.generators["signs"])
+        self.paths = Paths(self.space.allowed, self.generators["paths"])
+        self.slot_costs = torch.tensor(table.slot_ms(self.space))  # (K,) milliseconds
         self.offset_ms = table.offset_ms
-        self.pressure = Pressure(self.method, target_ms(request, table))
+        self.pressure = Pressure(self.method, bounds(request, table))
         self.validation = held_out(parts.validation, self.method.eval_windows, request, device)
-        self.fair_paths = torch.zeros(0, n_slots, dtype=torch.long)  # uniform paths still to run
-        self.updates = torch.zeros(n_slots, n_candidates, dtype=torch.long)
+        self.ranked_on = held_out(parts.alpha, self.method.eval_windows, request, device)
+        self.updates = torch.zeros(self.allowed.shape, dtype=torch.long)
+        self.stability = Stability()
+        self.settle_start = self.method.settle_start  # earlier once alpha has converged
+        self.winners: list[int] | None = None  # of each slot by held-out loss, where settling began
+        self.pruning: Pruning | None = None
+        self.told: list[str] = []  # names of the guards that have spoken
         self.step = 0
         self.seconds = 0.0  # of the attempts before this one
-        self._losses: list[Tensor] = []
+        self._began: Tensor | None = None  # (N,) losses of paths at step 0
+        self._reported = _Reported(0, self.alphas.probabilities(), 0)
+        self._losses: list[Tensor] = []  # since the last record, as is `_found`
+        self._found: list[str] = []
 
     @property
-    def warmup_steps(self) -> int:
-        return round(self.method.warmup_share * self.method.n_steps)
+    def end(self) -> int:
+        """Weight updates before the parsimony pass."""
+        return self.settle_start + self.method.n_steps - self.method.settle_start
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to do; the last record is then due."""
+        return self.step >= self.end and (self.pruning is None or self.pruning.done)
+
+    def phase(self, update: int) -> Phase:
+        """Of the weight update of this number, from 0."""
+        if update < self.method.warmup_steps:
+            return "warm-up"
+        if update < self.settle_start:
+            return "search"
+        return "settle" if update < self.end else "prune"
 
     def run(self) -> Iterator[StepRecord]:
         """Search to the end, one record per report; safe to `save` after a record, before asking for the next.
@@ -98,37 +133,90 @@ class Search:
         Raises:
             SearchFailed: training diverged.
         """
-        return reports(self, self.method.n_steps)
+        return reports(self)
+
+    def leading_path(self) -> list[int]:
+        """(L,) the most probable candidates; exact ties go to the cheapest, of equally cheap ones to the first."""
+        probabilities, costs = self.alphas.probabilities().tolist(), self.slot_costs.tolist()
+        numbers = range(len(costs))
+        return [max(numbers, key=lambda number: (row[number], -costs[number], -number)) for row in probabilities]
 
     # -- one step of each kind ------------------------------------------------------------------------------------
 
-    def advance(self) -> None:
-        """A weight update, and an alpha update where one is due."""
-        self._weight_step()
+    def advance(self) -> bool:
+        """A weight update and what goes with it, or a comparison of the parsimony pass, which is reported at once."""
+        if self.pruning is not None:
+            self.step += self.pruning.advance()
+            return True
+        phase = self.phase(self.step)
+        self._weight_step(self._draw_path(phase), skip=self.method.candidate_dropout if phase == "warm-up" else 0.0)
         self.step += 1
-        if self._alpha_is_due():
-            self._alpha_step()
+        if phase == "search":
+            if self._alpha_is_due():
+                self._alpha_step()
+            if self.method.stop_when_stable:
+                self._settle_if_stable()
+        if self.alphas.n_updates:
+            if self.step == self.settle_start < self.end:
+                self.winners = winners(self._swapped_losses())
+            if self.step == self.end:
+                self._conclude()
+        return False
 
-    def _loss(self, stream: Stream, forward: Forward) -> Tensor:
-        """Of the stream's next batch, with dropout; the memory it leaves is the stream's."""
+    def _conclude(self) -> None:
+        """At the end of settling: rank again, then begin the parsimony pass."""
+        if self.winners is not None:
+            self._found += flips(self.winners, self._swapped_losses(), self.updates, self.space.labels)
+        if self.method.prune_steps:
+            self.pruning = Pruning(self, self.leading_path())
+
+    def _swapped_losses(self) -> Tensor:
+        self.supernet.eval()
+        found = swapped_losses(
+            self.leading_path(), self.space.allowed, lambda path: self.losses(self.path_nats(path), self.ranked_on)
+        )
+        self.supernet.train()
+        return found
+
+    def _settle_if_stable(self) -> None:
+        """Ten times in the search phase, ask whether its leaders stand; if so, go on with settling."""
+        planned, done = self.method.settle_start - self.method.warmup_steps, self.step - self.method.warmup_steps
+        if done * CHECKS_PER_PHASE // planned == (done - 1) * CHECKS_PER_PHASE // planned:
+            return
+        if self.stability.check(self.leading_path(), self._disorder()) and self.step < self.settle_start:
+            self._found.append(
+                f"search phase ended at step {self.step} of {self.settle_start}: its leaders have stood for "
+                "three checks and alpha's entropy is below half of its most (method.stop_when_stable)"
+            )
+            self.settle_start = self.step
+
+    def _disorder(self) -> float:
+        """Alpha's mean entropy as a share of that of equal probabilities; 0 where no slot has a choice."""
+        most = self.allowed.sum(dim=-1).double().log().sum()
+        return float(self.alphas.entropy().detach().sum() / most) if most > 0 else 0.0
+
+    def _weight_step(self, path: Sequence[int], *, skip: float = 0.0) -> None:
+        if skip:
+            drawn = torch.rand(len(path), generator=self.generators["paths"]).tolist()
+            path = [_SKIPPED if each < skip else choice for each, choice in zip(drawn, path, strict=True)]
+        for slot, choice in enumerate(path):
+            if choice != _SKIPPED:
+                self.updates[slot, choice] += 1
+        stream = self.streams["weight_data"]
         batch = stream.next()
         with dropout_from(self.generators["dropout"], self.device):
-            nats, stream.memory = forward(batch, stream.memory)
-        return loss_of(nats, batch)
-
-    def _weight_step(self) -> None:
-        path = self._draw_path()
-        for slot, choice in enumerate(path):
-            self.updates[slot, choice] += 1
+            nats, stream.memory = self.path_nats(path)(batch, stream.memory)
         loss = weight_step(
-            self._loss(self.streams["weight_data"], self._path_nats(path)),
+            loss_of(nats, batch),
             self.optimiser,
             lr=learning_rate(self.step, self.method.n_steps, self.method),
             grad_clip=self.method.grad_clip,
         )
         self._losses.append(loss)
 
-    def _path_nats(self, path: Sequence[int], factors: Tensor | None = None) -> Forward:
+    def path_nats(self, path: Sequence[int], factors: Tensor | None = None) -> Forward:
+        """Of one candidate per slot."""
+
         def forward(batch: Batch, memory: Memory | None) -> tuple[Tensor, Memory | None]:
             hidden, kept = self.supernet.forward_path(
                 batch.tokens, path, factors, memory=memory, key_padding=batch.key_padding
@@ -137,110 +225,186 @@ class Search:
 
         return forward
 
-    def _mixture_nats(self, weights: Tensor, path: Sequence[int] | None = None) -> Forward:
+    def mixture_nats(self, weights: Tensor, path: Sequence[int] | None = None, run: Tensor | None = None) -> Forward:
+        """Of all candidates under (L, K) weights, or of those alone that `run`, (L, K) bool, marks."""
+        marked = self.allowed if run is None else run
+        numbers = [row.nonzero()[:, 0].tolist() for row in marked]
+
         def forward(batch: Batch, memory: Memory | None) -> tuple[Tensor, Memory | None]:
             hidden, kept = self.supernet.forward_mixture(
-                batch.tokens, weights, path, memory=memory, key_padding=batch.key_padding
+                batch.tokens, weights, path, run=numbers, memory=memory, key_padding=batch.key_padding
             )
             return self.supernet.backbone.nats(hidden, batch.targets, batch.key_padding), kept
 
         return forward
 
-    def _draw_path(self) -> list[int]:
-        """A path for a weight step: uniform in warm-up, afterwards alpha's own with 1 - uniform_share.
+    def _draw_path(self, phase: Phase) -> list[int]:
+        """A path for a weight step: fair in warm-up, afterwards alpha's own with 1 - uniform_share, then catching up.
 
-        Uniform paths come K at a time, each slot in an order of its own: every candidate of a slot is trained the
-        same number of times (strict fairness). Paths of alpha alone would starve the losers, who then cannot return.
+        Paths of alpha alone would starve the losers, who then cannot return.
         """
-        paths = self.generators["paths"]
-        if self.step >= self.warmup_steps and float(torch.rand((), generator=paths)) >= self.method.uniform_share:
-            noise = gumbel(torch.rand(self.alphas.values.shape, generator=paths))
-            chosen: list[int] = (self.alphas.values.detach() + noise).argmax(dim=-1).tolist()
-            return chosen
-        if not len(self.fair_paths):
-            n_slots, n_candidates = self.updates.shape
-            orders = [torch.randperm(n_candidates, generator=paths) for _ in range(n_slots)]
-            self.fair_paths = torch.stack(orders, dim=1)  # (K, L)
-        path: list[int] = self.fair_paths[0].tolist()
-        self.fair_paths = self.fair_paths[1:]
-        return path
+        if phase == "settle":
+            return self.paths.catch_up(self.updates)
+        own = float(torch.rand((), generator=self.generators["paths"])) >= self.method.uniform_share
+        return self.paths.own(self.alphas.logits) if own and phase == "search" else self.paths.fair()
 
     def _alpha_is_due(self) -> bool:
         """One alpha update after every (1 - alpha_share) / alpha_share weight updates beyond warm-up."""
-        done = self.step - self.warmup_steps
+        done = self.step - self.method.warmup_steps
         share = self.method.alpha_share / (1 - self.method.alpha_share)
-        return done > 0 and int(done * share + 1e-9) > int((done - 1) * share + 1e-9)
+        return int(done * share + 1e-9) > int((done - 1) * share + 1e-9)
 
     def _tau(self) -> float:
+        """Of the next alpha update; it falls to its end over the search phase as planned."""
         method = self.method
         return temperature(
-            min(self.step, method.n_steps - 1),
-            warmup_steps=self.warmup_steps,
-            n_steps=method.n_steps,
+            self.step,
+            warmup_steps=method.warmup_steps,
+            n_steps=method.settle_start,
             start=method.tau_start,
             end=method.tau_end,
         )
 
     def _alpha_step(self) -> None:
         """Gradient of alpha alone on alpha's own text: no weight gradient is computed, no moment touched."""
-        soft = sample(self.alphas.values, self._tau(), generator=self.generators["noise"])
-        loss = self._loss(self.streams["alpha_data"], self._alpha_nats(soft)).cpu()
-        expected_ms = cost.expected(torch.softmax(self.alphas.values, dim=-1), self.slot_costs, self.offset_ms)
-        loss = loss + self.pressure.penalty(expected_ms, self.step)
-        # A single path of identities alone does not depend on alpha: its gradient is zero, not missing.
-        (gradient,) = torch.autograd.grad(loss, [self.alphas.values], materialize_grads=True)
+        stream, draws = self.streams["alpha_data"], self.method.alpha_draws
+        batch, gradient, memory = stream.next(), torch.zeros(self.allowed.shape), stream.memory
+        for _ in range(draws):
+            with self.supernet.frozen():
+                with dropout_from(self.generators["dropout"], self.device):
+                    nats, memory = self._alpha_nats()(batch, stream.memory)
+                gradient += self._alpha_gradient(loss_of(nats, batch)) / draws
+        stream.memory = memory
+        gradient += self._alpha_gradient(self.pressure.penalty(torch.softmax(self.alphas.logits, dim=-1), self.step))
+        gradient += self._alpha_gradient(self._entropy_penalty())
         self.alphas.update(gradient)
+        self.pressure.update(self.alphas.probabilities())
 
-    def _alpha_nats(self, soft: Tensor) -> Forward:
-        if self.method.alpha_estimator == "soft":
-            return self._mixture_nats(soft.to(self.device))
+    def _alpha_gradient(self, loss: Tensor | float) -> Tensor:
+        """Zero where the loss does not depend on alpha, as that of a single path of identities alone."""
+        if not isinstance(loss, Tensor) or not loss.requires_grad:
+            return torch.zeros(self.allowed.shape)
+        (found,) = torch.autograd.grad(loss, [self.alphas.values], materialize_grads=True)
+        return found
+
+    def _entropy_penalty(self) -> Tensor | float:
+        """entropy_weight times alpha's mean entropy, rising from 0 over the last quarter of the search phase."""
+        if not self.method.entropy_weight:
+            return 0.0
+        quarter = (self.method.settle_start - self.method.warmup_steps) / 4
+        share = 1 - (self.method.settle_start - self.step) / quarter
+        return self.method.entropy_weight * max(0.0, share) * self.alphas.entropy().mean()
+
+    def _alpha_nats(self) -> Forward:
+        """The network that one draw of the estimator makes, with its way back to alpha."""
+        noise, logits, estimator = self.generators["noise"], self.alphas.logits, self.method.alpha_estimator
+        if estimator == "two_path":
+            soft, pair = sample_pair(logits, self._tau(), generator=noise)
+            choices: list[int] = soft.argmax(dim=-1).tolist()
+            return self.mixture_nats(straight_through(soft).to(self.device), choices, pair)
+        soft = sample(logits, self._tau(), generator=noise)
+        if estimator == "soft":
+            return self.mixture_nats(soft.to(self.device))
         path = soft.argmax(dim=-1)
-        choices: list[int] = path.tolist()
-        if self.method.alpha_estimator == "single_path":
-            return self._path_nats(choices, path_factor(soft, path).to(self.device))
-        return self._mixture_nats(straight_through(soft).to(self.device), choices)
+        choices = path.tolist()
+        if estimator == "single_path":
+            return self.path_nats(choices, path_factor(soft, path).to(self.device))
+        return self.mixture_nats(straight_through(soft).to(self.device), choices)
 
     # -- reports --------------------------------------------------------------------------------------------------
 
     def record(self, *, tokens_per_s: float | None, last: bool) -> StepRecord:
         train_loss = mean_or_fail(self._losses, self.step)
         self._losses = []
+        phase = self.phase(max(0, self.step - 1))  # of what has been done
         if train_loss is not None:
-            self.pressure.observe(self.step, train_loss, searching=self.step > self.warmup_steps)
-        probabilities = self.alphas.probabilities()
-        weights = probabilities.to(self.device)
+            self.pressure.observe(self.step, train_loss, searching=phase == "search")
+        probabilities, path = self.alphas.probabilities(), self.leading_path()
         self.supernet.eval()
-        soft = self._validate(self._mixture_nats(weights))
+        soft = self.losses(self.mixture_nats(probabilities.to(self.device)))
         # Before alpha has moved there is no largest entry: argmax would only name the first candidate.
-        leaders: Sequence[int] = probabilities.argmax(dim=-1).tolist()
-        moved = self.alphas.n_updates > 0
-        hard = self._validate(self._path_nats(leaders)) if moved else None
+        hard = self.losses(self.path_nats(path)) if self.alphas.n_updates else None
+        sampled = self._sampled_losses()
+        held = None if self.pruning is None else self.losses(self.path_nats(self.pruning.path))
+        self._began = sampled if self._began is None else self._began
+        if hard is not None and phase != "prune":
+            self._guard(path, probabilities, float(soft.mean()), hard)
         self.supernet.train()
-        entropy = -(probabilities * probabilities.clamp_min(1e-30).log()).sum(dim=-1).mean()
+        if last and (reason := guards.has_not_learnt(self._began, _first(held, hard, sampled))):
+            self._found.append(reason)
+        moved = guards.velocity(self._reported.probabilities, probabilities)
+        every, before = self.method.checkpoint_every, self._reported.step
+        self._reported = _Reported(self.step, probabilities, self.alphas.n_updates)
+        found, self._found = self._found, []
         return StepRecord(
             step=self.step,
+            phase=phase,
             train_loss=train_loss,
-            val_loss_soft=soft,
-            val_loss_argmax=hard,
+            val_loss=None if held is None else float(held.mean()),
+            val_loss_soft=float(soft.mean()),
+            val_loss_argmax=None if hard is None else float(hard.mean()),
+            val_loss_sampled=float(sampled.mean()),
             tau=self._tau(),
             expected_ms=float(cost.expected(probabilities, self.slot_costs, self.offset_ms)),
-            entropy=float(entropy),
+            entropy=float(self.alphas.entropy().detach().mean()),
+            identity_share=guards.identity_share(probabilities, self.identity),
+            alpha_velocity=moved,
+            dual=self.pressure.dual,
             tokens_per_s=tokens_per_s,
             probabilities=probabilities.tolist(),
             null_gaps=self.alphas.null_gaps().tolist(),
             updates=self.updates.tolist(),
+            z=self.alphas.z().tolist(),
+            path=None if self.pruning is None else list(self.pruning.path),
+            effect_nats=None if self.pruning is None else [list(row) for row in self.pruning.effect_nats],
+            effect_se=None if self.pruning is None else [list(row) for row in self.pruning.effect_se],
+            warning="\n".join(found) or None,
             last=last,
-            checkpoint=last or (self.step > 0 and self.step % self.method.checkpoint_every == 0),
+            checkpoint=last or self.step // every > before // every,
         )
 
-    def _validate(self, forward: Forward) -> float:
-        return finite_or_fail(evaluate(forward, self.validation, self.method.batch_size).mean(), self.step)
+    def losses(self, forward: Forward, on: HeldOut | None = None) -> Tensor:
+        """(N,) nats per token of each held-out window, by default of the validation part; in evaluation mode.
+
+        Raises:
+            SearchFailed: training diverged.
+        """
+        found = evaluate(forward, self.validation if on is None else on, self.method.batch_size).windows
+        finite_or_fail(found.mean(), self.step)
+        return found
+
+    def _sampled_losses(self) -> Tensor:
+        """(N,) mean over paths drawn from softmax(alpha)."""
+        drawn = Paths(self.space.allowed, self.generators["sampled"])
+        each = [self.losses(self.path_nats(drawn.own(self.alphas.logits))) for _ in range(_SAMPLED)]
+        return torch.stack(each).mean(dim=0)
+
+    def _guard(self, path: Sequence[int], probabilities: Tensor, soft: float, hard: Tensor) -> None:
+        assert self._began is not None
+        found = {
+            "identities": guards.too_many_identities(path, self.identity, self.method.max_identity),
+            "gap": guards.discretisation_gap(float(self._began.mean()), soft, float(hard.mean())),
+            "still": guards.alpha_stands_still(
+                guards.velocity(self._reported.probabilities, probabilities),
+                self.alphas.n_updates - self._reported.n_alpha_updates,
+                self._disorder(),
+            ),
+            "one": guards.one_everywhere(path, probabilities, self.allowed, self.space.labels, self.identity),
+        }
+        n_identities = int(self.identity[list(path)].sum())
+        if "collapse" not in self.told and n_identities > len(path) / 2:
+            other = guards.without_identity(path, probabilities, self.allowed, self.identity)
+            without = self.losses(self.path_nats(other))
+            found["collapse"] = guards.identity_collapse(n_identities, hard, without, self.method.prune_nats)
+        self._found += guards.tell_once(self.told, found)
 
     # -- state ----------------------------------------------------------------------------------------------------
 
     def save(self, path: Path) -> None:
         """Write the whole state to one file, atomically; call it between records only."""
         assert not self._losses
+        assert not self._found
+        assert self._began is not None
         tensors: dict[str, Tensor] = {f"supernet.{name}": parameter for name, parameter in self.weights.items()}
         tensors |= checkpoint.optimiser_tensors("optimiser", self.optimiser, self.weights)
         tensors |= {f"alphas.{name}": value for name, value in self.alphas.names.items()}
@@ -248,13 +412,22 @@ class Search:
         tensors |= {f"generator.{name}": each.get_state() for name, each in self.generators.items()}
         for name, stream in self.streams.items():
             tensors |= {f"stream.{name}.{key}": value for key, value in stream.state().items()}
-        tensors |= {"fair_paths": self.fair_paths, "updates": self.updates}
+        tensors |= {"updates": self.updates, "began": self._began}
+        tensors |= {"gradients.mean": self.alphas.mean, "gradients.squares": self.alphas.squares}
+        if self.pruning is not None:
+            tensors |= {f"pruning.{name}": value for name, value in self.pruning.tensors().items()}
         state = {
             "kind": "search",
             "step": self.step,
             "seconds": self.seconds,
             "n_alpha_updates": self.alphas.n_updates,
             "pressure": self.pressure.state(),
+            "paths": self.paths.state(),
+            "stability": self.stability.state(),
+            "settle_start": self.settle_start,
+            "winners": self.winners,
+            "told": self.told,
+            "pruning": None if self.pruning is None else self.pruning.state(),
         }
         checkpoint.write(path, tensors, state)
 
@@ -272,7 +445,28 @@ class Search:
             each.set_state(tensors[f"generator.{name}"])
         for name, stream in self.streams.items():
             stream.restore(checkpoint.prefixed(f"stream.{name}", tensors))
-        self.fair_paths, self.updates = tensors["fair_paths"], tensors["updates"]
-        self.step, self.seconds = state["step"], state["seconds"]
+        self.updates, self._began = tensors["updates"], tensors["began"]
+        self.alphas.mean, self.alphas.squares = tensors["gradients.mean"], tensors["gradients.squares"]
         self.alphas.n_updates = state["n_alpha_updates"]
+        self.step, self.seconds = state["step"], state["seconds"]
         self.pressure.restore(state["pressure"])
+        self.paths.restore(state["paths"])
+        self.stability.restore(state["stability"])
+        self.settle_start, self.winners, self.told = state["settle_start"], state["winners"], state["told"]
+        self._reported = _Reported(self.step, self.alphas.probabilities(), self.alphas.n_updates)
+        if state["pruning"] is not None:
+            self.pruning = Pruning(self, state["pruning"]["path"])
+            self.pruning.restore(checkpoint.prefixed("pruning", tensors), state["pruning"])
+
+
+@dataclass(frozen=True, eq=False)
+class _Reported:
+    """What the last record was of; a trial is saved and taken up at one."""
+
+    step: int
+    probabilities: Tensor
+    n_alpha_updates: int
+
+
+def _first(*losses: Tensor | None) -> Tensor:
+    return next(each for each in losses if each is not None)

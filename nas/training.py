@@ -57,10 +57,12 @@ def weights_optimiser(parameters: dict[str, nn.Parameter], method: Method) -> to
 
 
 def learning_rate(step: int, n_steps: int, method: Method) -> float:
-    """Linear rise over lr_warmup_steps (at most a quarter of the run), then cosine to a tenth of the peak."""
+    """Linear rise over lr_warmup_steps (at most a quarter of the run), then level, or cosine to a tenth of the peak."""
     rise = min(method.lr_warmup_steps, n_steps // 4)
     if step < rise:
         return method.lr * (step + 1) / rise
+    if method.lr_schedule == "constant":
+        return method.lr
     share = (step - rise) / max(1, n_steps - rise)
     return method.lr * (0.1 + 0.9 * 0.5 * (1 + math.cos(math.pi * share)))
 
@@ -173,28 +175,34 @@ class Trial(Protocol):
     step: int  # weight updates done
     seconds: float  # of the attempts before this one, and of this one up to the last record
 
-    def advance(self) -> None:
-        """One weight update, counted in `step`, and what goes with it."""
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to do."""
+
+    def advance(self) -> bool | None:
+        """One weight update or some, counted in `step`, and what goes with them; True: to be reported at once."""
 
     def record(self, *, tokens_per_s: float | None, last: bool) -> StepRecord:
         """The state at `step`."""
 
 
-def reports(trial: Trial, n_steps: int) -> Iterator[StepRecord]:
-    """Run a trial to `n_steps` or the end of its time, with a record at step 0, at each report and at each checkpoint.
+def reports(trial: Trial) -> Iterator[StepRecord]:
+    """Run a trial until it is done or its time is up: a record at step 0, at each report and at each checkpoint.
 
-    Safe to save the trial after a record, before asking for the next.
+    Where one advance takes several weight updates, the record that they pass is of the step they end at. Safe to save
+    the trial after a record, before asking for the next.
     """
     method = trial.method
     started = reported = time.monotonic()
     reported_step = trial.step
     if trial.step == 0:
         yield trial.record(tokens_per_s=None, last=False)
-    while trial.step < n_steps:
-        trial.advance()
+    while not trial.done:
+        due = trial.advance()
         now = time.monotonic()
-        last = trial.step == n_steps or trial.seconds + now - started > method.max_minutes * 60
-        if last or trial.step % method.report_every == 0 or trial.step % method.checkpoint_every == 0:
+        last = trial.done or trial.seconds + now - started > method.max_minutes * 60
+        if last or due or _passed(reported_step, trial.step, method.report_every, method.checkpoint_every):
+            assert trial.step > reported_step  # a step has one record
             tokens = (trial.step - reported_step) * method.batch_size * trial.length
             record = trial.record(tokens_per_s=tokens / (now - reported), last=last)
             reported, reported_step = time.monotonic(), trial.step
@@ -203,3 +211,8 @@ def reports(trial: Trial, n_steps: int) -> Iterator[StepRecord]:
             yield record
             if last:
                 return
+
+
+def _passed(before: int, step: int, *every: int) -> bool:
+    """Whether a multiple lies behind `before`, up to `step`."""
+    return any(step // each > before // each for each in every)
