@@ -144,20 +144,30 @@ reports = Table(
     metadata,
     Column("trial_id", ID, ForeignKey("trials.id", ondelete="CASCADE"), primary_key=True),
     Column("step", BigInteger, primary_key=True, autoincrement=False),
+    Column("phase", String(16)),
     Column("train_loss", Double),
     Column("val_loss", Double),
     Column("val_loss_soft", Double),
     Column("val_loss_argmax", Double),
+    Column("val_loss_sampled", Double),
     Column("tau", Double),
     Column("expected_ms", Double),
     Column("entropy", Double),
+    Column("identity_share", Double),
+    Column("alpha_velocity", Double),
+    Column("dual", Double),
     Column("tokens_per_s", Double),
     Column("device", Text),
+    Column("warning", Words),
     Column("created_at", Double, nullable=False),
     _json("probabilities"),
     _json("null_gaps"),
     _json("updates"),
-    *_json_checks("probabilities", "null_gaps", "updates"),
+    _json("z"),
+    _json("path"),
+    _json("effect_nats"),
+    _json("effect_se"),
+    *_json_checks("probabilities", "null_gaps", "updates", "z", "path", "effect_nats", "effect_se"),
 )
 
 checkpoints = Table(
@@ -251,7 +261,9 @@ idempotency_keys = Table(
     Index(None, "search_id"),
 )
 
-# The view over reports.probabilities: one row per cell of each matrix. Not in `metadata`, for it is no table.
+# The view over reports.probabilities: one row per cell of each matrix, with the cell's evidence where there is any: z
+# of its gradient, and what held-out loss rises by when the path takes it, with the standard error. Not in `metadata`,
+# for it is no table.
 probability_cells = Table(
     "probability_cells",
     MetaData(),
@@ -261,4 +273,7 @@ probability_cells = Table(
     Column("slot", Integer),
     Column("label", Text),
     Column("probability", Double),
+    Column("z", Double),
+    Column("effect_nats", Double),
+    Column("effect_se", Double),
 )

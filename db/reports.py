@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from sqlalchemy import Connection, Row, Select, null, or_, select, tuple_, update
+from sqlalchemy import Column, Connection, Row, Select, null, or_, select, tuple_, update
 
 from db import clock, events, paging
 from db.engine import insert_into
@@ -19,21 +19,27 @@ from db.errors import NotFound
 from db.lease import Lease, fence
 from db.models import reports, trials
 from db.paging import Page
+from db.stored import text
 
 _SCALARS = (
     "train_loss",
     "val_loss",
     "val_loss_soft",
     "val_loss_argmax",
+    "val_loss_sampled",
     "tau",
     "expected_ms",
     "entropy",
+    "identity_share",
+    "alpha_velocity",
+    "dual",
     "tokens_per_s",
 )
-_MATRICES = ("probabilities", "null_gaps", "updates")
+_WORDS = ("phase", "warning")
+_MATRICES = ("probabilities", "null_gaps", "updates", "z", "path", "effect_nats", "effect_se")
 
 # Equal whenever a step is executed again on the same device; `tokens_per_s` is a rate and may differ.
-DETERMINISTIC = tuple(name for name in _SCALARS if name != "tokens_per_s") + _MATRICES
+DETERMINISTIC = (*_WORDS, *(name for name in _SCALARS if name != "tokens_per_s"), *_MATRICES)
 
 
 class Record(Protocol):
@@ -41,6 +47,8 @@ class Record(Protocol):
 
     @property
     def step(self) -> int: ...
+    @property
+    def phase(self) -> str | None: ...
     @property
     def train_loss(self) -> float | None: ...
     @property
@@ -50,11 +58,19 @@ class Record(Protocol):
     @property
     def val_loss_argmax(self) -> float | None: ...
     @property
+    def val_loss_sampled(self) -> float | None: ...
+    @property
     def tau(self) -> float | None: ...
     @property
     def expected_ms(self) -> float | None: ...
     @property
     def entropy(self) -> float | None: ...
+    @property
+    def identity_share(self) -> float | None: ...
+    @property
+    def alpha_velocity(self) -> float | None: ...
+    @property
+    def dual(self) -> float | None: ...
     @property
     def tokens_per_s(self) -> float | None: ...
     @property
@@ -63,6 +79,16 @@ class Record(Protocol):
     def null_gaps(self) -> list[float] | None: ...
     @property
     def updates(self) -> list[list[int]] | None: ...
+    @property
+    def z(self) -> list[list[float]] | None: ...
+    @property
+    def path(self) -> list[int] | None: ...
+    @property
+    def effect_nats(self) -> list[list[float | None]] | None: ...
+    @property
+    def effect_se(self) -> list[list[float | None]] | None: ...
+    @property
+    def warning(self) -> str | None: ...
 
 
 @dataclass(frozen=True)
@@ -110,33 +136,43 @@ class Report:
 
     trial_id: str
     step: int
+    phase: str | None
     train_loss: float | None
     val_loss: float | None
     val_loss_soft: float | None
     val_loss_argmax: float | None
+    val_loss_sampled: float | None
     tau: float | None
     expected_ms: float | None
     entropy: float | None
+    identity_share: float | None
+    alpha_velocity: float | None
+    dual: float | None
     tokens_per_s: float | None
+    warning: str | None
     created_at: datetime
 
 
 @dataclass(frozen=True)
 class Matrices:
-    """The JSON columns of a row: probabilities (L, K), null_gaps (L,), updates (L, K); None where not finite."""
+    """The JSON columns of a row: null_gaps and path (L,), the others (L, K); None where not finite, or not tried."""
 
     trial_id: str
     step: int
     probabilities: list[list[float | None]] | None
     null_gaps: list[float | None] | None
     updates: list[list[int | None]] | None
+    z: list[list[float | None]] | None
+    path: list[int] | None
+    effect_nats: list[list[float | None]] | None
+    effect_se: list[list[float | None]] | None
 
 
 def insert(connection: Connection, lease: Lease, new: Sequence[NewReport]) -> Inserted:
     """Write a batch, of any trials of the search; a step that is there already stays as it is.
 
-    Events: one `reports` {trial, first_step, last_step} for each run of new steps of a trial, and warnings. Repeated
-    steps have no second event. `trials.step` follows.
+    Events: one `reports` {trial, first_step, last_step} for each run of new steps of a trial, and warnings: the
+    record's own, and of values that are not finite. Repeated steps have no second event. `trials.step` follows.
 
     Raises:
         LeaseLost
@@ -164,6 +200,8 @@ def insert(connection: Connection, lease: Lease, new: Sequence[NewReport]) -> In
             continue
         seen[place] = row
         fresh.append(row)
+        if row["warning"] is not None:
+            entries.append(_warning(report, row["warning"]))
         entries += [_not_finite(report, name, n) for name, n in lost.items() if n]
     if fresh:
         connection.execute(
@@ -197,6 +235,9 @@ def _row(report: NewReport) -> tuple[dict[str, Any], dict[str, int]]:
     """The columns of a report, and how many values of each were not finite."""
     record = report.record
     row: dict[str, Any] = {"trial_id": report.trial_id, "step": record.step, "device": report.device}
+    for name in _WORDS:
+        words = getattr(record, name)
+        row[name] = None if words is None else text(words)  # as it will be read, to be compared with
     lost = {}
     for name in (*_SCALARS, *_MATRICES):
         row[name], lost[name] = _finite(getattr(record, name))
@@ -215,10 +256,12 @@ def _finite(value: Any) -> tuple[Any, int]:
 
 
 def _not_finite(report: NewReport, name: str, n: int) -> events.Entry:
-    step = report.record.step
     values = "value" if n == 1 else "values"
-    message = f"{n} {values} of {name} at step {step} not finite; stored as null"
-    return "warning", {"message": message, "trial": report.trial_id, "step": step}
+    return _warning(report, f"{n} {values} of {name} at step {report.record.step} not finite; stored as null")
+
+
+def _warning(report: NewReport, message: str) -> events.Entry:
+    return "warning", {"message": message, "trial": report.trial_id, "step": report.record.step}
 
 
 def _runs(new: Sequence[NewReport], fresh: Sequence[Mapping[str, Any]]) -> list[events.Entry]:
@@ -257,16 +300,23 @@ def of_search(
         InvalidCursor
     """
     limit = paging.clamp(limit)
-    statement = _curve(search_id, trial_id, first_step, last_step, stride, cursor).limit(limit + 1)
+    columns = [reports.c[name] for name in ("trial_id", "step", *_SCALARS, *_WORDS, "created_at")]
+    statement = _curve(columns, search_id, trial_id, first_step, last_step, stride, cursor).limit(limit + 1)
     found = [_report(row) for row in connection.execute(statement)]
     return paging.page(found, limit, lambda report: [report.trial_id, report.step])
 
 
 def _curve(
-    search_id: str, trial_id: str | None, first_step: int, last_step: int | None, stride: int, cursor: str | None
+    columns: Sequence[Column[Any]],
+    search_id: str,
+    trial_id: str | None,
+    first_step: int,
+    last_step: int | None,
+    stride: int,
+    cursor: str | None,
 ) -> Select[Any]:
     statement = (
-        select(reports)
+        select(*columns)
         .join(trials, trials.c.id == reports.c.trial_id)
         .where(trials.c.search_id == search_id, reports.c.step >= first_step)
         .order_by(reports.c.trial_id, reports.c.step)
@@ -284,12 +334,12 @@ def _curve(
 
 
 def _report(row: Row[Any]) -> Report:
-    scalars = {name: getattr(row, name) for name in _SCALARS}
-    return Report(trial_id=row.trial_id, step=row.step, **scalars, created_at=clock.moment(row.created_at))
+    columns = {name: getattr(row, name) for name in (*_SCALARS, *_WORDS)}
+    return Report(trial_id=row.trial_id, step=row.step, **columns, created_at=clock.moment(row.created_at))
 
 
 def _matrices(row: Row[Any]) -> Matrices:
-    return Matrices(row.trial_id, row.step, row.probabilities, row.null_gaps, row.updates)
+    return Matrices(row.trial_id, row.step, **{name: getattr(row, name) for name in _MATRICES})
 
 
 def between(connection: Connection, trial_id: str, first_step: int, last_step: int) -> list[tuple[Report, Matrices]]:
@@ -313,13 +363,14 @@ def probabilities(
     limit: int = 1000,
     cursor: str | None = None,
 ) -> Page[Matrices]:
-    """softmax(alpha) as reported, ordered by trial and step, with the arguments of `of_search`.
+    """softmax(alpha) and what stands beside it, as reported, by trial and step, with the arguments of `of_search`.
 
     Rows without a matrix (retraining) are left out.
     """
     limit = paging.clamp(limit)
+    columns = [reports.c[name] for name in ("trial_id", "step", *_MATRICES)]
     statement = (
-        _curve(search_id, trial_id, first_step, last_step, stride, cursor)
+        _curve(columns, search_id, trial_id, first_step, last_step, stride, cursor)
         .where(reports.c.probabilities.is_not(null()))
         .limit(limit + 1)
     )

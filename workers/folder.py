@@ -106,6 +106,8 @@ class FolderStore:
         if record.step not in trial.records:
             trial.append(record, report.device)
             self._on_event("reports", {"trial": str(key), "record": asdict(record)})
+            if record.warning is not None:
+                self._on_event("warning", {"message": record.warning, "trial": str(key), "step": record.step})
         else:
             before, device = trial.records[record.step]
             name = first_difference(before, record)
@@ -122,6 +124,9 @@ class FolderStore:
 
     def fail(self, key: TrialKey, reason: str) -> None:
         self._on_event("trial", {"trial": str(key), "state": "failed", "reason": reason})
+
+    def prune(self, key: TrialKey, reason: str) -> None:
+        self._on_event("trial", {"trial": str(key), "state": "cancelled", "reason": reason})
 
     def newest(self, key: TrialKey) -> Saved | None:
         return first_whole(reversed(self._trial(key).saved))

@@ -10,6 +10,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ _RETRY_S = 0.5
 _KEPT_CHECKPOINTS = 2
 
 _Entry = tuple[TrialKey, Report]
+_STORED = tuple(field.name for field in fields(StepRecord) if field.name not in ("last", "checkpoint"))
 
 
 class Recorder:
@@ -169,6 +171,13 @@ class Recorder:
         with transaction(self._engine) as connection:
             trial_rows.finish(connection, self._lease, self._ids[key], "failed", reason=reason)
 
+    def prune(self, key: TrialKey, reason: str) -> None:
+        self.flush()
+        with transaction(self._engine) as connection:
+            before = trial_rows.get(connection, self._ids[key])
+            if (before.state, before.reason) != ("cancelled", reason):  # else an earlier attempt has told it
+                trial_rows.finish(connection, self._lease, self._ids[key], "cancelled", reason=reason)
+
     def newest(self, key: TrialKey) -> Saved | None:
         self.flush()
         with reading(self._engine) as connection:
@@ -192,23 +201,7 @@ class Recorder:
         self.flush()
         with reading(self._engine) as connection:
             rows = reports.between(connection, self._ids[key], 0, 2**31 - 1)
-        return [
-            StepRecord(
-                step=row.step,
-                train_loss=row.train_loss,
-                val_loss=row.val_loss,
-                val_loss_soft=row.val_loss_soft,
-                val_loss_argmax=row.val_loss_argmax,
-                tau=row.tau,
-                expected_ms=row.expected_ms,
-                entropy=row.entropy,
-                tokens_per_s=row.tokens_per_s,
-                probabilities=matrices.probabilities,  # type: ignore[arg-type]  # None cells: derive refuses them
-                null_gaps=matrices.null_gaps,  # type: ignore[arg-type]
-                updates=matrices.updates,  # type: ignore[arg-type]
-            )
-            for row, matrices in rows
-        ]
+        return [_record(row, matrices) for row, matrices in rows]
 
     def architecture(self, entry: Mapping[str, Any], body: Mapping[str, Any], trial: TrialKey | None) -> str:
         from nas.architecture import Architecture
@@ -359,3 +352,9 @@ class Recorder:
             return  # the next checkpoint removes them
         saved = [Saved(row.step, self._data_dir / row.path, row.sha256, last=False) for row in rows if row.step <= step]
         remove_files(saved[_KEPT_CHECKPOINTS:], saved[:_KEPT_CHECKPOINTS])
+
+
+def _record(row: reports.Report, matrices: reports.Matrices) -> StepRecord:
+    """A record as it was sent; cells that were not finite are None, which derive refuses."""
+    columns = {**vars(row), **vars(matrices)}
+    return StepRecord(**{name: columns[name] for name in _STORED})

@@ -113,7 +113,10 @@ def fill(engine: Engine) -> None:
         )
         for each in (searched, retrained):
             trials.start(connection, lease, each.id, attempt=1, device="cpu")
-        every = dict.fromkeys(("val_loss", "val_loss_soft", "val_loss_argmax", "expected_ms", "entropy"), 1.5)
+        numbers = ("val_loss", "val_loss_soft", "val_loss_argmax", "val_loss_sampled", "expected_ms", "entropy")
+        every: dict[str, Any] = dict.fromkeys((*numbers, "identity_share", "alpha_velocity", "dual"), 1.5)
+        every |= {"phase": "prune", "path": [0, 1], "warning": "identity took 5 of 6 slots"}
+        every |= {name: [[0.0, None, 1.5], [None, 0.0, None]] for name in ("z", "effect_nats", "effect_se")}
         checkpoints.acknowledge(
             connection,
             lease,

@@ -79,6 +79,12 @@ def test_down_and_up_again_gives_the_same_tables(url: str) -> None:
     assert schema(url) == before
 
 
+CELL = "trial_id, step, slot, label, probability"
+NEW = (
+    *("phase", "val_loss_sampled", "identity_share", "alpha_velocity", "dual", "warning"),
+    *("z", "path", "effect_nats", "effect_se"),
+)
+
 # Behind the newest revision, one that changes every table: what such a change does to rows is known before one is made.
 NEXT = """
 import sqlalchemy as sa
@@ -112,8 +118,8 @@ def downgrade():
 @pytest.fixture
 def next_revision(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One more revision behind the newest of ours."""
-    first = ScriptDirectory.from_config(migrate.config()).get_revision("0001").module
-    view = first.CELLS_SQLITE if engine.name == "sqlite" else first.CELLS_POSTGRESQL
+    newest = ScriptDirectory.from_config(migrate.config()).get_revision(revision.HEAD).module
+    view = newest.CELLS_SQLITE if engine.name == "sqlite" else newest.CELLS_POSTGRESQL
     text_of_it = NEXT.format(head=revision.HEAD, tables=list(metadata.tables), view=view)
     (tmp_path / "next.py").write_text(text_of_it)
     ours = migrate.config
@@ -184,6 +190,27 @@ def test_datasets_and_searches_of_the_first_tables_are_kept(url: str, engine: En
     assert shared(new, old) == shared(old, new)
     assert [row["card"] for row in new["datasets"]] == [None]
     assert {row["tokenizer"] for row in new["searches"]} == {None}
+
+
+def test_reports_from_before_the_engine_are_kept_and_have_no_evidence(url: str, engine: Engine) -> None:
+    fill(engine)
+    assert migrate.downgrade(url, "0002") == "0002"
+    old, before = content(engine), schema(url)
+    with reading(engine) as connection:
+        cells = connection.execute(text(f"SELECT {CELL} FROM probability_cells ORDER BY {CELL}")).all()
+    assert len(cells) == 12
+    assert not set(NEW) & set(old["reports"][0])
+    assert migrate.upgrade(url, "0003") == "0003"
+    new = content(engine)
+    assert shared(new, old) == shared(old, new)
+    assert [[row[name] for name in NEW] for row in new["reports"]] == [[None] * len(NEW)] * 2
+    with reading(engine) as connection:
+        beside = connection.execute(
+            text(f"SELECT {CELL}, z, effect_nats, effect_se FROM probability_cells ORDER BY {CELL}")
+        ).all()
+    assert [tuple(row) for row in beside] == [(*row, None, None, None) for row in cells]
+    assert migrate.downgrade(url, "0002") == "0002"
+    assert (content(engine), schema(url)) == (old, before)
 
 
 def test_foreign_version_table_is_left_alone(empty_url: str) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from sqlalchemy import Engine, select
 
@@ -14,7 +15,12 @@ def test_view_has_a_row_per_cell(engine: Engine) -> None:
     run = started(engine)
     with transaction(engine) as connection:
         (retraining,) = trials.ensure(connection, run.lease, [trials.NewTrial("retrain", 0, 0, 10, {})])
-        new = [report(run.trial_id, step) for step in (0, 10)]
+        evidence: dict[str, Any] = {
+            "z": [[0.5, -1.5, 0.0], [float("nan"), 2.5, 0.0]],
+            "effect_nats": [[0.0, 0.25, None], [None, 0.0, -0.125]],
+            "effect_se": [[0.0, 0.5, None], [None, 0.0, 1.5]],
+        }
+        new = [report(run.trial_id, 0), report(run.trial_id, 10, **evidence)]
         reports.insert(connection, run.lease, [*new, report(retraining.id, 0, probabilities=None)])
     cells = models.probability_cells.c
     with reading(engine) as connection:
@@ -22,6 +28,7 @@ def test_view_has_a_row_per_cell(engine: Engine) -> None:
             select(models.probability_cells).where(cells.trial_id == run.trial_id, cells.step == 10)
         ).all()
         n_rows = len(connection.execute(select(models.probability_cells)).all())
+        before = connection.execute(select(cells.z, cells.effect_nats, cells.effect_se).where(cells.step == 0)).all()
         over_time = connection.execute(
             select(cells.step, cells.probability)
             .where(cells.search_id == run.search_id, cells.slot == 1, cells.label == "ffn")
@@ -29,12 +36,17 @@ def test_view_has_a_row_per_cell(engine: Engine) -> None:
         ).all()
     probabilities = record(10).probabilities
     assert probabilities is not None
+    beside = [
+        [(0.5, 0.0, 0.0), (-1.5, 0.25, 0.5), (0.0, None, None)],
+        [(None, None, None), (2.5, 0.0, 0.0), (0.0, -0.125, 1.5)],
+    ]
     assert sorted(rows, key=lambda row: (row.slot, LABELS.index(row.label))) == [
-        (run.search_id, run.trial_id, 10, slot, label, probabilities[slot][place])
+        (run.search_id, run.trial_id, 10, slot, label, probabilities[slot][place], *beside[slot][place])
         for slot in range(2)
         for place, label in enumerate(LABELS)
     ]
     assert n_rows == 12
+    assert before == [(None, None, None)] * 6
     assert over_time == [(0, 0.75), (10, 0.75)]
 
 

@@ -36,17 +36,27 @@ def test_record_comes_back_bit_by_bit(engine: Engine) -> None:
     run = started(engine)
     full = StepRecord(
         step=10,
+        phase="settle",
         train_loss=0.1 + 0.2,
         val_loss=1 / 3,
         val_loss_soft=math.pi,
         val_loss_argmax=5e-324,
+        val_loss_sampled=2 / 3,
         tau=0.2,
         expected_ms=1e300,
         entropy=0.0,
+        identity_share=0.7,
+        alpha_velocity=1e-17,
+        dual=1e-3,
         tokens_per_s=1234.5,
         probabilities=[[0.10000000149011612, 0.8999999761581421]],
         null_gaps=[0.1],
         updates=[[7, 3]],
+        z=[[-1 / 3, 40.5]],
+        path=[1],
+        effect_nats=[[0.1 + 0.2, None]],
+        effect_se=[[1e-9, None]],
+        warning="slot 0: ranking flipped",
     )
     assert insert(engine, run, reports.NewReport(run.trial_id, full)) == reports.Inserted(1, ())
     with reading(engine) as connection:
@@ -104,6 +114,12 @@ def test_range_of_an_event_covers_no_step_told_before(engine: Engine) -> None:
         ("tau", None),
         ("probabilities", [[0.5, 0.25, 0.25], [0.125, 0.75, 0.12500000000000003]]),
         ("updates", [[1, 2, 3], [3, 2, 2]]),
+        ("phase", "settle"),
+        ("dual", 0.25),
+        ("z", [[0.0, 1.0, -1.0], [0.5, 0.5, 0.5]]),
+        ("path", [0, 1]),
+        ("effect_nats", [[0.0, None, 0.5], [None, 0.0, None]]),
+        ("warning", "identity took 2 of 2 slots"),
     ],
 )
 def test_repeated_step_that_differs_is_a_conflict(engine: Engine, name: str, value: Any) -> None:
@@ -161,6 +177,22 @@ def test_values_that_are_not_finite_become_null_with_a_warning(engine: Engine) -
     assert stored.train_loss is None
     assert matrices.probabilities == [[None, 0.5, None], [0.25, 0.5, 0.25]]
     assert len(cells) == 12
+
+
+def test_what_the_guards_say_is_told_once_as_a_warning(engine: Engine) -> None:
+    run = started(engine)
+    said = "slot 0: ranking flipped"
+    for _ in range(2):
+        insert(engine, run, report(run.trial_id, 0), report(run.trial_id, 10, warning=said))
+    assert told(engine, run.search_id, "warning") == [("warning", {"message": said, "trial": run.trial_id, "step": 10})]
+
+
+def test_words_that_cannot_be_kept_as_they_are_are_no_conflict(engine: Engine) -> None:
+    run = started(engine)
+    odd = report(run.trial_id, 10, warning="a\0b\ud800")
+    insert(engine, run, odd)
+    assert insert(engine, run, odd) == reports.Inserted(0, ())
+    assert told(engine, run.search_id, "warning")[0][1]["message"] == "a\ufffdb\ufffd"
 
 
 def test_trial_of_another_search_is_refused(engine: Engine) -> None:

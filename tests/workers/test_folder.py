@@ -79,6 +79,20 @@ def test_a_step_that_runs_again_is_kept_and_told_once(tmp_path: Path) -> None:
     assert len(store.records(KEY)) == 1
 
 
+def test_records_of_an_earlier_version_are_read_and_warnings_are_told_once(tmp_path: Path) -> None:
+    trial = tmp_path / "trials" / str(KEY)
+    trial.mkdir(parents=True)
+    (trial / "reports.jsonl").write_text('{"device": "here", "record": {"step": 0, "train_loss": 2.5}}\n')
+    events: list[tuple[str, dict[str, Any]]] = []
+    store = open_store(tmp_path, events)
+    assert store.records(KEY) == [StepRecord(step=0, train_loss=2.5)]
+    said = StepRecord(step=10, phase="settle", path=[1], effect_nats=[[None, 0.0]], warning="slot 0: ranking flipped")
+    for _ in range(2):
+        store.report(KEY, Report(said, None, "here"))
+    assert events[1:] == [("warning", {"message": said.warning, "trial": str(KEY), "step": 10})]
+    assert open_store(tmp_path).records(KEY)[-1] == said
+
+
 def test_another_number_on_an_equal_device_fails_and_on_another_device_warns(tmp_path: Path) -> None:
     events: list[tuple[str, dict[str, Any]]] = []
     store = open_store(tmp_path, events)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -89,6 +90,19 @@ def test_records_come_back_as_they_were_sent(claimed: Claimed) -> None:
         )
         for step, loss in ((0, 1.0), (10, 0.1 + 0.2))
     ]  # fmt: skip
+
+
+def test_everything_that_a_record_says_comes_back(claimed: Claimed) -> None:
+    values: dict[str, Any] = {"phase": "prune", "path": [1], "warning": "slot 0: ranking flipped", "updates": [[3, 4]]}
+    for field in fields(StepRecord):
+        if field.name not in ("step", "last", "checkpoint", *values):
+            values[field.name] = 0.1 + 0.2
+    values |= {name: [[0.25, 0.75]] for name in ("probabilities", "z")} | {"null_gaps": [0.5]}
+    values |= {name: [[None, 0.0]] for name in ("effect_nats", "effect_se")}
+    sent = StepRecord(step=50, **values)
+    claimed.recorder.report(KEY, Report(sent, None, "here"))
+    assert claimed.recorder.records(KEY) == [sent]
+    assert claimed.kinds()[-2:] == ["reports", "warning"]
 
 
 def test_reports_that_come_together_are_one_event(claimed: Claimed) -> None:
