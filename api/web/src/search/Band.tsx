@@ -1,6 +1,7 @@
 /**
  * One seed's probabilities on the slot axis: candidates x slots, the lightness of the family's own colour, and under
- * them how far the leader of each slot is ahead, in multiples of the lead that chance alone reaches.
+ * them how far the leader of each slot is ahead, in multiples of the lead that chance alone reaches. What its gradient
+ * or its lead does not vouch for is striped, and where a probability has room as a number its z stands with it.
  *
  * A canvas: 96 slots x 8 candidates x 8 seeds are redrawn within a frame while a search is followed or played.
  */
@@ -9,19 +10,25 @@ import { memo, useLayoutEffect, useRef } from "react";
 
 import { inkOn, type Look } from "../blocks";
 import { fixed } from "../ui/format";
+import { withinNoise } from "./model/evidence";
 import type { Frame } from "./model/frames";
 import type { SlotState } from "./model/leading";
 import { blend, token, useTheme } from "./theme";
 
 export const LEAD_HEIGHT = 40;
 const GAP = 6; // between the cells and the bars
-/** Width of a column from which each cell shows its number. */
-export const NUMBERS_FIT = 46;
+/** Width of a column from which each cell shows its number, above its z; and from which they stand beside each other. */
+const NUMBERS_FIT = 46;
+const BESIDE_FIT = 98;
+const TWO_LINES = 26; // height of a row that holds both above each other
 const LETTERS_FIT = 10;
 
 /** Height of a candidate's row, pixels. */
 export const rowHeight = (candidates: number) =>
   candidates <= 5 ? 30 : candidates <= 7 ? 26 : candidates <= 10 ? 22 : 17;
+/** Whether cells show numbers: none stands without its z. */
+export const numbersFit = (column: number, candidates: number) =>
+  column >= (rowHeight(candidates) >= TWO_LINES ? NUMBERS_FIT : BESIDE_FIT);
 export const bandHeight = (candidates: number) => candidates * rowHeight(candidates) + GAP + LEAD_HEIGHT;
 
 /** Leads are drawn as multiples of what chance reaches, up to this many; so the line of chance is one line. */
@@ -63,6 +70,7 @@ function draw(context: CanvasRenderingContext2D, { frame, states, labels, look, 
   const ground = token("--cell");
   const gap = column >= 20 ? 2 : 1;
   const corner = column >= 20 ? 3 : 1;
+  const numbers = numbersFit(column, labels.length);
   context.textAlign = "center";
   context.textBaseline = "middle";
   const tops = labels.map((_, index) => index * rows);
@@ -91,13 +99,16 @@ function draw(context: CanvasRenderingContext2D, { frame, states, labels, look, 
       const named = state.undecided ? ties : index === state.leader;
       const ink = inkOn(colour);
       const middle = slot * column + column / 2;
-      if (column >= NUMBERS_FIT) {
-        const number = fixed(probability, 3);
+      const z = frame?.z?.[slot]?.[index];
+      if (state.undecided || withinNoise(z)) veil(context, left, top + 1, column - gap, rows - 2, ground);
+      if (numbers) {
+        const line = top + rows / 2 + 0.5;
+        const weight = !named ? 450 : state.undecided ? 500 : 650;
         context.globalAlpha = named ? 1 : 0.72;
-        if (named) {
-          text(context, block.letter, left + 12, top + rows / 2 + 0.5, ink, 12, 700, "--mono");
-          text(context, number, middle + 7, top + rows / 2 + 0.5, ink, 12, state.undecided ? 500 : 650);
-        } else text(context, number, middle + 7, top + rows / 2 + 0.5, ink, 12);
+        if (named) text(context, block.letter, left + 10, line, ink, 12, 700, "--mono");
+        const [x, shift] = z == null ? [middle + 7, 0] : column >= BESIDE_FIT ? [left + 38, 0] : [middle + 7, 5];
+        text(context, fixed(probability, 3), x, line - shift, ink, 12, weight);
+        if (z != null) text(context, `z ${fixed(z, 1)}`, shift ? x : left + column - 22, line + shift + 1, ink, 10);
         context.globalAlpha = 1;
       } else if (named && column >= LETTERS_FIT) {
         text(context, block.letter, middle, top + rows / 2 + 0.5, ink, Math.min(13, column - 1), 700, "--mono");
@@ -153,6 +164,31 @@ function hatch(context: CanvasRenderingContext2D, left: number, top: number, wid
   }
   context.stroke();
   context.strokeRect(left + 0.5, top + 0.5, width - 1, Math.max(0, height));
+  context.restore();
+}
+
+/** Stripes of the ground over a cell: what it shows is not vouched for. */
+function veil(
+  context: CanvasRenderingContext2D,
+  left: number,
+  top: number,
+  width: number,
+  height: number,
+  ground: string,
+): void {
+  context.save();
+  context.beginPath();
+  context.rect(left, top, width, height);
+  context.clip();
+  context.globalAlpha = 0.5;
+  context.strokeStyle = ground;
+  context.lineWidth = 2;
+  context.beginPath();
+  for (let x = left - height; x < left + width; x += 6) {
+    context.moveTo(x, top + height);
+    context.lineTo(x + height, top);
+  }
+  context.stroke();
   context.restore();
 }
 

@@ -1,4 +1,4 @@
-/** The scalars of the trials over their steps: losses, and on demand cost, temperature, entropy, speed. */
+/** The scalars of the trials over their steps: losses side by side, and on demand cost, pressure, entropy and the like. */
 
 import { memo, useMemo, useState } from "react";
 
@@ -9,8 +9,10 @@ import { aligned, type CurveName } from "./model/curve";
 import { milliseconds } from "./model/format";
 import { hasEnded, type Live } from "./model/live";
 import { lossUnit } from "./model/metrics";
-import type { CurveChoice, LossChoice } from "./model/view";
-import { type Line, type Mark, Plot } from "./Plot";
+import type { Span } from "./model/phases";
+import { type CurveChoice, CURVES, type LossChoice } from "./model/view";
+import { type Line, Plot } from "./Plot";
+import type { Mark } from "./plotMarks";
 import { seedColour, seedDash } from "./theme";
 import { Choice } from "./ui";
 
@@ -21,6 +23,10 @@ interface Props {
   /** Steps of a search trial and of a retraining. */
   until: { search: number; retrain: number };
   step: number | null;
+  /** Phases of the trial that the picture shows. */
+  spans: readonly Span[];
+  /** Steps at which its guards have found something. */
+  notes: readonly number[];
   onStep: (step: number) => void;
 }
 type LossProps = Props & { loss: LossChoice; onLoss: (loss: LossChoice) => void };
@@ -35,16 +41,23 @@ const KINDS: { name: CurveName; words: string; dash: number[] | undefined; width
     title: "validation loss of the path of the largest probabilities",
   },
   {
+    name: "val_loss_sampled",
+    words: "sampled paths",
+    dash: [2, 3],
+    width: 1.75,
+    title: "mean validation loss of paths drawn from the probabilities; far above the leading path, they are not decided",
+  },
+  {
     name: "val_loss_soft",
     words: "mixture",
-    dash: [6, 4],
+    dash: [7, 4],
     width: 1.5,
     title: "validation loss of the supernet mixed by its probabilities",
   },
   {
     name: "train_loss",
     words: "training",
-    dash: [2, 3],
+    dash: [1, 4],
     width: 1.5,
     title: "mean loss of the weight updates, on sampled paths",
   },
@@ -62,6 +75,8 @@ export const LossCard = memo(function LossCard({
   until,
   loss,
   step,
+  spans,
+  notes,
   onLoss,
   onStep,
 }: LossProps) {
@@ -123,7 +138,7 @@ export const LossCard = memo(function LossCard({
         show={nats}
         until={until[loss]}
         step={loss === "search" ? step : null}
-        {...(loss === "search" ? { onStep } : {})}
+        {...(loss === "search" ? { onStep, spans, notes } : {})}
         settle
         empty={loss === "search" ? emptyWords(live) : "Retrainings begin once architectures are derived."}
       />
@@ -197,22 +212,31 @@ export function nameOf(found: Architecture | undefined, live: Live): string {
   return seed === undefined ? found.role : `derived ${seed}`;
 }
 
-const CHOICES: Record<
-  CurveChoice,
-  { name: CurveName; words: string; title: string; unit: string; show: (value: number | null) => string }
-> = {
-  cost: { name: "expected_ms", words: "cost", title: "Expected cost", unit: "ms", show: milliseconds },
-  tau: { name: "tau", words: "tau", title: "Temperature", unit: "", show: (value) => fixed(value, 2) },
-  entropy: {
-    name: "entropy",
-    words: "entropy",
-    title: "Entropy",
-    unit: "nats a slot",
-    show: (value) => fixed(value, 3),
+interface Chosen {
+  name: CurveName;
+  title: string;
+  unit: string;
+  show: (value: number | null) => string;
+  /** Ends of its axis, where it has any. */
+  range?: readonly [number, number];
+}
+
+const digits = (places: number) => (value: number | null) => fixed(value, places);
+const CHOICES: Record<CurveChoice, Chosen> = {
+  cost: { name: "expected_ms", title: "Expected cost", unit: "ms", show: milliseconds },
+  dual: { name: "dual", title: "Pressure of the budget", unit: "nats a budget", show: digits(4) },
+  entropy: { name: "entropy", title: "Entropy of the probabilities", unit: "nats a slot", show: digits(3) },
+  identity: {
+    name: "identity_share",
+    title: "Share of slots at identity",
+    unit: "expected",
+    show: digits(3),
+    range: [0, 1],
   },
+  velocity: { name: "alpha_velocity", title: "Change of the probabilities", unit: "a slot and report", show: digits(4) },
+  tau: { name: "tau", title: "Temperature", unit: "", show: digits(2) },
   speed: {
     name: "tokens_per_s",
-    words: "speed",
     title: "Training speed",
     unit: "tokens per second",
     show: (value) => (value === null ? "–" : count(Math.round(value))),
@@ -227,6 +251,8 @@ export const CurveCard = memo(function CurveCard({
   budgetMs,
   curve,
   step,
+  spans,
+  notes,
   onCurve,
   onStep,
 }: CurveProps) {
@@ -261,16 +287,18 @@ export const CurveCard = memo(function CurveCard({
         </>
       }
       aside={
-        <Choice
-          label="curve"
+        <select
+          className="input"
+          aria-label="curve"
           value={curve}
-          onChange={onCurve}
-          options={(Object.keys(CHOICES) as CurveChoice[]).map((value) => ({
-            value,
-            words: CHOICES[value].words,
-            title: CHOICES[value].title,
-          }))}
-        />
+          onChange={(event) => onCurve(event.target.value as CurveChoice)}
+        >
+          {CURVES.map((value) => (
+            <option key={value} value={value}>
+              {CHOICES[value].title.toLowerCase()}
+            </option>
+          ))}
+        </select>
       }
     >
       <Plot
@@ -279,9 +307,9 @@ export const CurveCard = memo(function CurveCard({
         data={data}
         show={chosen.show}
         marks={marks}
+        {...(chosen.range ? { range: chosen.range } : {})}
+        {...{ spans, notes, step, onStep }}
         until={until.search}
-        step={step}
-        onStep={onStep}
         empty={emptyWords(live)}
       />
     </Card>

@@ -13,6 +13,7 @@ import { StateBadge } from "../ui/StateBadge";
 import { Time } from "../ui/Time";
 import { counted, percent, secondsBetween } from "./model/format";
 import { hasEnded, type Live } from "./model/live";
+import { countedPhases } from "./model/phases";
 import { STAGE_WORDS, stepsOf } from "./model/stages";
 
 export function Head({ live, version, put }: { live: Live; version: number; put: (search: Search) => void }) {
@@ -112,7 +113,7 @@ export function Head({ live, version, put }: { live: Live; version: number; put:
       <Summary search={search} />
       <Facts search={search} />
       <Stepper live={live} />
-      <ProgressLine search={search} />
+      <ProgressLine live={live} />
     </header>
   );
 }
@@ -205,7 +206,8 @@ function Stepper({ live }: { live: Live }) {
   );
 }
 
-function ProgressLine({ search }: { search: Search }) {
+function ProgressLine({ live }: { live: Live }) {
+  const { search } = live;
   const { progress, state } = search;
   if (state === "queued") return <Waiting search={search} />;
   const words =
@@ -216,6 +218,8 @@ function ProgressLine({ search }: { search: Search }) {
       : state === "succeeded" || progress.step === 0
         ? ""
         : "kept up to its last checkpoints";
+  const running = live.trials.filter((each) => each.kind === "search" && each.state === "running");
+  const phases = state === "running" ? countedPhases(running.map((each) => live.toldOf(each.id).phase)) : "";
   return (
     <div className="progress-line">
       <Progress share={progress.share} state={state} label="weight updates done" />
@@ -223,6 +227,7 @@ function ProgressLine({ search }: { search: Search }) {
         <span>
           <b>{percent(progress.share)}</b> · {count(progress.step)}
           {state === "succeeded" ? "" : ` of ${count(progress.n_steps)}`} weight updates
+          {phases && ` · trials: ${phases}`}
         </span>
         <span>{words}</span>
       </div>

@@ -12,30 +12,17 @@ import {
 } from "react";
 
 import type { Look } from "../blocks";
-import { fixed } from "../ui/format";
-import { BlankStrip, Strip } from "../ui/Strip";
-import { Band, bandHeight, LEAD_HEIGHT, NUMBERS_FIT, rowHeight } from "./Band";
+import { Band, bandHeight, LEAD_HEIGHT, numbersFit, rowHeight } from "./Band";
+import { AXIS, said, type SeedBand } from "./bands";
+import { Buys } from "./Buys";
+import { CostRow } from "./CostRow";
 import { columnWidth, GUTTER, isNumbered, numberEvery, slotAt } from "./model/columns";
 import type { Costs } from "./model/cost";
-import { milliseconds } from "./model/format";
-import type { Frame } from "./model/frames";
-import { decidedCount, type SlotState, slotStates } from "./model/leading";
+import { boughtBy } from "./model/effects";
+import { decidedCount, slotStates } from "./model/leading";
+import { Readout } from "./Readout";
+import { SlotRow, type StripRow } from "./SlotRow";
 import { Chip } from "./ui";
-
-export interface SeedBand {
-  seed: number;
-  frame: Frame | null;
-}
-
-export interface StripRow {
-  key: string;
-  name: string;
-  title: string;
-  /** null: not derived yet. */
-  labels: readonly string[] | null;
-  undecided: readonly number[];
-  strong?: boolean;
-}
 
 interface Props {
   labels: readonly string[];
@@ -44,6 +31,8 @@ interface Props {
   bands: readonly SeedBand[];
   strips: readonly StripRow[];
   costs: Costs | null;
+  /** What stands where blocks will be weighed against cheaper ones; null: they are not, in this search. */
+  weighing: string | null;
   /** What the bars of cost stand for: labels of an architecture; null: the expectation of the first band. */
   costOf: StripRow | null;
   pinned: number | null;
@@ -53,7 +42,6 @@ interface Props {
 
 /** Of a leading strip: an undecided slot names no block, not even the first of a tie. */
 const OPEN = "";
-const AXIS = 28; // height of the axis and of a band's name, with the gap under it
 
 export const Picture = memo(function Picture({
   labels,
@@ -62,6 +50,7 @@ export const Picture = memo(function Picture({
   bands,
   strips,
   costs,
+  weighing,
   costOf,
   pinned,
   onPin,
@@ -88,8 +77,13 @@ export const Picture = memo(function Picture({
   const axis = slots * column;
   const active = hovered ?? (keyed ? pinned : null);
   const seen = useMemo(
-    () => bands.map((band) => ({ ...band, states: band.frame ? slotStates(band.frame) : [] })),
-    [bands],
+    () =>
+      bands.map((band) => ({
+        ...band,
+        states: band.frame ? slotStates(band.frame) : [],
+        bought: boughtBy(band.frame, labels, (label) => look(label).family, costs),
+      })),
+    [bands, labels, look, costs],
   );
 
   const point = (event: PointerEvent) => {
@@ -177,7 +171,7 @@ export const Picture = memo(function Picture({
             </div>
           </div>
 
-          {seen.map(({ seed, frame, states }) => (
+          {seen.map(({ seed, frame, states, bought }) => (
             <div key={seed} className="band">
               {seen.length > 1 && (
                 <div className="picture-row">
@@ -228,6 +222,19 @@ export const Picture = memo(function Picture({
                 undecided={states.flatMap((each, slot) => (each.undecided ? [slot] : []))}
                 look={look}
               />
+              {weighing !== null && (
+                <>
+                  <SlotRow
+                    name="path"
+                    slots={slots}
+                    title={`path that the parsimony pass holds, seed ${seed}`}
+                    labels={bought && bought.map((each) => each.label)}
+                    undecided={(bought ?? []).flatMap((each, slot) => (each.tied ? [slot] : []))}
+                    look={look}
+                  />
+                  <Buys {...{ seed, bought, look, column, slots }} waiting={weighing} />
+                </>
+              )}
             </div>
           ))}
 
@@ -250,6 +257,7 @@ export const Picture = memo(function Picture({
           left={GUTTER + (active + 1) * column - (scroll.current?.scrollLeft ?? 0)}
           column={column}
           room={GUTTER + available}
+          short={numbersFit(column, labels.length)}
           top={AXIS + (seen.length > 1 ? AXIS : 0) + labels.length * rowHeight(labels.length)}
           bands={seen}
           labels={labels}
@@ -265,194 +273,3 @@ function Column({ slot, column, kind }: { slot: number; column: number; kind: "h
     <div className={`column column-${kind}`} style={{ transform: `translateX(${slot * column}px)`, width: column }} />
   );
 }
-
-const SlotRow = memo(function SlotRow({
-  name,
-  title,
-  labels,
-  undecided,
-  look,
-  strong = false,
-  slots,
-}: Omit<StripRow, "key"> & { slots: number; look: (label: string) => Look }) {
-  return (
-    <div className="picture-row slot-row">
-      <div className={`gutter ${strong ? "gutter-strong" : ""}`} title={title}>
-        {name}
-      </div>
-      {labels ? (
-        <Strip labels={labels} undecided={undecided} look={look} fill title={title} />
-      ) : (
-        <BlankStrip n={slots} fill />
-      )}
-    </div>
-  );
-}, sameRow);
-
-/** Rows are made anew at each report; most say the same as before. */
-function sameRow(one: Parameters<typeof rowKey>[0], other: Parameters<typeof rowKey>[0]): boolean {
-  return one.look === other.look && rowKey(one) === rowKey(other);
-}
-const rowKey = (row: {
-  name: string;
-  title: string;
-  labels: readonly string[] | null;
-  undecided: readonly number[];
-  strong?: boolean;
-  look: unknown;
-}) => `${row.name}|${row.title}|${row.labels?.join()}|${row.undecided.join()}|${row.strong}`;
-
-/** Milliseconds of each slot by the latency table: of an architecture, or as expected under the probabilities. */
-function CostRow({
-  costs,
-  labels,
-  look,
-  column,
-  of,
-  band,
-}: {
-  costs: Costs | null;
-  labels: readonly string[];
-  look: (label: string) => Look;
-  column: number;
-  of: StripRow | null;
-  band: Frame | null;
-}) {
-  const msOf = (label: string | undefined) => costs?.slotMs[label ?? ""] ?? 0;
-  const top = Math.max(...labels.map(msOf), 1e-9);
-  const bars = !costs
-    ? []
-    : of?.labels
-      ? of.labels.map((label) => ({ ms: msOf(label), colour: look(label).colour }))
-      : (band?.probabilities ?? []).map((row) => ({
-          ms: row.reduce<number>((sum, probability, index) => sum + (probability ?? 0) * msOf(labels[index]), 0),
-          colour: "var(--line-strong)",
-        }));
-  const what = of ? `latency of each slot, ${of.name}` : "expected latency of each slot";
-  return (
-    <div className="picture-row cost-row">
-      <div className="gutter gutter-lead" title={`${what}, by the latency table`}>
-        <span>{of ? "cost" : "expected cost"}</span>
-        <small>{costs ? `to ${milliseconds(top)}` : "not measured yet"}</small>
-      </div>
-      <div
-        className="cost-bars"
-        role="img"
-        aria-label={`${what}: ${bars.map((bar) => milliseconds(bar.ms)).join(", ")}`}
-      >
-        {bars.map((bar, slot) => (
-          <div
-            key={slot}
-            title={`slot ${slot + 1}: ${milliseconds(bar.ms)}`}
-            style={{ width: column, "--high": bar.ms / top, "--colour": bar.colour } as CSSProperties}
-          >
-            <i />
-          </div>
-        ))}
-      </div>
-    </div>
-  );
-}
-
-type Seen = SeedBand & { states: SlotState[] };
-
-/** A slot in words, for those who hear the page. */
-function said(slot: number, bands: readonly Seen[], labels: readonly string[]): string {
-  const parts = bands.map(({ seed, frame, states }) => {
-    const state = states[slot];
-    if (!frame || !state) return `seed ${seed}: nothing yet`;
-    const name = state.undecided ? "undecided" : `${labels[state.leader]} leads`;
-    const row = labels.map((label, index) => `${label} ${fixed(frame.probabilities[slot]?.[index], 2)}`);
-    return `seed ${seed}: ${name}; ${row.join(", ")}`;
-  });
-  return `slot ${slot + 1}. ${parts.join(". ")}`;
-}
-
-/** What the pointed column holds, in numbers. */
-function Readout({
-  slot,
-  left,
-  top,
-  column,
-  room,
-  bands,
-  labels,
-  look,
-}: {
-  slot: number;
-  left: number;
-  /** Under the cells of the first band: there the numbers go that the cells do not show. */
-  top: number;
-  column: number;
-  room: number;
-  bands: readonly Seen[];
-  labels: readonly string[];
-  look: (label: string) => Look;
-}) {
-  const box = useRef<HTMLDivElement>(null);
-  const [width, setWidth] = useState(220);
-  const short = column >= NUMBERS_FIT;
-  useLayoutEffect(() => setWidth(box.current?.offsetWidth ?? 220), [bands.length, short]);
-  const at = left + 8 + width <= room ? left + 8 : left - column - 8 - width;
-  return (
-    <div
-      ref={box}
-      className={short ? "readout readout-short" : "readout"}
-      style={{ transform: `translate(${Math.max(0, at)}px, ${short ? top : AXIS}px)` }}
-      aria-hidden="true"
-    >
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">slot {slot + 1}</th>
-            {bands.map((each) => (
-              <th key={each.seed}>seed {each.seed}</th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {(short ? [] : labels).map((label, index) => (
-            <tr key={label}>
-              <td>
-                <span className="readout-block">
-                  <Chip look={look(label)} /> {label}
-                </span>
-              </td>
-              {bands.map((each) => {
-                const state = each.states[slot];
-                const leads = state && !state.undecided && state.leader === index;
-                return (
-                  <td key={each.seed} className={leads ? "leads" : ""}>
-                    {fixed(each.frame?.probabilities[slot]?.[index], 3)}
-                  </td>
-                );
-              })}
-            </tr>
-          ))}
-          <tr className="readout-lead">
-            <td>lead</td>
-            {bands.map((each) => (
-              <td key={each.seed}>{lead(each.states[slot])}</td>
-            ))}
-          </tr>
-          <tr>
-            <td>chance</td>
-            {bands.map((each) => (
-              <td key={each.seed}>{fixed(each.states[slot]?.chance, 2)}</td>
-            ))}
-          </tr>
-          <tr>
-            <td />
-            {bands.map((each) => (
-              <td key={each.seed}>
-                {each.states[slot] ? (each.states[slot].undecided ? "undecided" : "decided") : "–"}
-              </td>
-            ))}
-          </tr>
-        </tbody>
-      </table>
-    </div>
-  );
-}
-
-const lead = (state: SlotState | undefined) => (state ? (Number.isFinite(state.gap) ? fixed(state.gap, 2) : "∞") : "–");

@@ -6,6 +6,8 @@ import "uplot/dist/uPlot.min.css";
 
 import { count } from "../ui/format";
 import { placeOfStep } from "./model/curve";
+import type { Span } from "./model/phases";
+import { drawMark, drawNote, drawSpans, drawStep, type Mark } from "./plotMarks";
 import { token, useTheme } from "./theme";
 
 export interface Line {
@@ -18,11 +20,8 @@ export interface Line {
   silent?: boolean;
   /** What the legend shows before the name: a block's letter. */
   letter?: string;
-}
-
-export interface Mark {
-  y: number;
-  label: string;
+  /** What the legend adds to the value at a place of the steps; null: at the newest. */
+  adds?: (place: number | null) => string;
 }
 
 interface Props {
@@ -33,6 +32,10 @@ interface Props {
   show: (value: number | null) => string;
   height?: number;
   marks?: readonly Mark[];
+  /** Phases, told apart by a shade and their names. */
+  spans?: readonly Span[] | undefined;
+  /** Steps at which something was found, which is told in words elsewhere. */
+  notes?: readonly number[] | undefined;
   /** Last step planned: the axis does not move while points arrive. */
   until: number;
   /** The step that the picture shows; null follows the newest. */
@@ -85,7 +88,7 @@ export const Plot = memo(function Plot(props: Props) {
   }, [data, props.until, props.range]); // both ends of an axis are read anew with the data
   useEffect(() => {
     plot.current?.redraw(false);
-  }, [step, theme, props.marks]);
+  }, [step, theme, props.marks, props.spans, props.notes]);
 
   const none = data.slice(1).every((column) => column.every((value) => value === null));
   const steps = (data[0] ?? []) as readonly number[];
@@ -110,6 +113,7 @@ export const Plot = memo(function Plot(props: Props) {
               />
               {line.letter && <b aria-hidden="true">{line.letter}</b>}
               {line.label} <span className="plot-value">{show(value)}</span>
+              {line.adds && <span className="plot-adds">{line.adds(place)}</span>}
             </span>
           );
         })}
@@ -188,9 +192,11 @@ function options(
       })),
     ],
     hooks: {
+      drawClear: [(self) => drawSpans(self, latest.current.spans ?? [])],
       draw: [
         (self) => {
           for (const mark of latest.current.marks ?? []) drawMark(self, mark);
+          for (const note of latest.current.notes ?? []) drawNote(self, note);
           const { step } = latest.current;
           if (step != null) drawStep(self, step);
         },
@@ -222,39 +228,4 @@ function yRange(props: Props, low: number | null, high: number | null): [number,
   }
   const room = (top - bottom || Math.abs(top) || 1) * 0.08;
   return [bottom - room, top + room];
-}
-
-function drawMark(self: uPlot, mark: Mark): void {
-  const { ctx, bbox } = self;
-  const y = Math.round(self.valToPos(mark.y, "y", true)) + 0.5;
-  const ratio = devicePixelRatio;
-  ctx.save();
-  ctx.strokeStyle = token("--ink-2");
-  ctx.fillStyle = token("--ink-2");
-  ctx.lineWidth = ratio;
-  ctx.setLineDash([4 * ratio, 3 * ratio]);
-  ctx.beginPath();
-  ctx.moveTo(bbox.left, y);
-  ctx.lineTo(bbox.left + bbox.width, y);
-  ctx.stroke();
-  ctx.font = `${11 * ratio}px system-ui, sans-serif`;
-  ctx.textAlign = "right";
-  const below = y - bbox.top < 16 * ratio;
-  ctx.textBaseline = below ? "top" : "bottom";
-  ctx.fillText(mark.label, bbox.left + bbox.width - 2 * ratio, y + (below ? 3 : -3) * ratio);
-  ctx.restore();
-}
-
-function drawStep(self: uPlot, step: number): void {
-  const { ctx, bbox } = self;
-  const x = Math.round(self.valToPos(step, "x", true)) + 0.5;
-  ctx.save();
-  ctx.strokeStyle = token("--accent");
-  ctx.lineWidth = 1.5 * devicePixelRatio;
-  ctx.setLineDash([]);
-  ctx.beginPath();
-  ctx.moveTo(x, bbox.top);
-  ctx.lineTo(x, bbox.top + bbox.height);
-  ctx.stroke();
-  ctx.restore();
 }

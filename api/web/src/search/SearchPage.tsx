@@ -10,14 +10,18 @@ import { Card } from "../ui/Card";
 import { Empty } from "../ui/Empty";
 import { Problem } from "../ui/Problem";
 import { CurveCard, LossCard } from "./Curves";
+import { Guards } from "./Guards";
 import { Head } from "./Head";
 import { budgetMs, candidatesOf, costsOf, parentOf, predictMs } from "./model/cost";
 import { percent } from "./model/format";
+import type { Finding } from "./model/findings";
 import { hasEnded, type Live, slotsOf } from "./model/live";
-import { Picture, type StripRow } from "./Picture";
+import { planned, spansOf } from "./model/phases";
+import { Picture } from "./Picture";
 import { Model, Result } from "./Result";
 import { RuleCard } from "./RuleCard";
 import { SlotHistory } from "./SlotHistory";
+import type { StripRow } from "./SlotRow";
 import { StepSlider } from "./StepSlider";
 import { Trials } from "./Trials";
 import { Choice } from "./ui";
@@ -97,8 +101,19 @@ function Loaded({ followed, live, catalog }: { followed: Followed; live: Live; c
     () => [...new Set(shown.flatMap(({ id }) => live.framesOf(id).steps))].sort((one, other) => one - other),
     [live, version, ids, lengths],
   );
+  // Phases and notes of the seed that is looked at; the axis of steps ends where the last trial has, once all have.
+  const lead = trials.find((each) => each.seed === chosen);
+  const told = lead && live.toldOf(lead.id);
+  const over = trials.length > 0 && trials.every((each) => hasEnded(each.state));
+  const spans = useMemo(
+    () => spansOf(told?.ends ?? new Map(), planned(request, slots, search.labels.length), lead ? hasEnded(lead.state) : false),
+    [live, version, search.id, lead?.id, lead?.state],
+  );
+  const findings = told?.warnings ?? NONE;
+  const notes = useMemo(() => findings.map((each) => each.step), [findings, findings.length]);
+  const reached = Math.max(0, ...trials.map((each) => each.step));
   const until = {
-    search: Math.max(request.method.n_steps, ...trials.map((each) => each.n_steps)),
+    search: over && reached ? reached : Math.max(spans.at(-1)?.to ?? 0, ...trials.map((each) => each.n_steps)),
     retrain: request.retrain.n_steps,
   };
 
@@ -118,6 +133,10 @@ function Loaded({ followed, live, catalog }: { followed: Followed; live: Live; c
 
   const onStep = useCallback((step: number | null) => change({ step }), [change]);
   const onSlot = useCallback((slot: number | null) => change({ slot }), [change]);
+  const onFound = useCallback(
+    ({ step, seed }: Finding) => change(view.folded ? { step, seed } : { step }),
+    [change, view.folded],
+  );
   const loss = view.loss ?? (running && search.stage === "retraining" ? "retrain" : "search");
   const histories = trials.map((each) => ({
     seed: each.seed,
@@ -186,7 +205,7 @@ function Loaded({ followed, live, catalog }: { followed: Followed; live: Live; c
             steps={steps}
             step={view.step}
             planned={until.search}
-            warmup={Math.round(request.method.warmup_share * until.search)}
+            spans={spans}
             running={running && [null, "measuring", "searching"].includes(search.stage)}
             onStep={onStep}
           />
@@ -197,6 +216,7 @@ function Loaded({ followed, live, catalog }: { followed: Followed; live: Live; c
             bands={bands}
             strips={strips}
             costs={costs}
+            weighing={weighingWords(live)}
             costOf={chosenStrip}
             pinned={view.slot}
             onPin={onSlot}
@@ -207,7 +227,12 @@ function Loaded({ followed, live, catalog }: { followed: Followed; live: Live; c
               probability <i className="ramp" aria-hidden="true" /> 0 to 1, as the strength of the block's colour
             </span>
             <span>
-              <i className="hatched" aria-hidden="true" /> undecided: ahead by no more than chance
+              <i className="hatched" aria-hidden="true" /> undecided: ahead by no more than chance, or tied with a cheaper
+              block
+            </span>
+            <span>
+              <i className="striped" aria-hidden="true" /> striped: the gradient is within noise (z below 2), or its slot
+              is undecided
             </span>
             <span>click a slot for its history</span>
           </p>
@@ -221,21 +246,21 @@ function Loaded({ followed, live, catalog }: { followed: Followed; live: Live; c
               until={until.search}
               step={view.step}
               version={version}
-              onStep={onStep}
-              onSlot={onSlot}
+              {...{ spans, onStep, onSlot }}
             />
           )}
         </Card>
         <div className="curves">
           <LossCard
-            {...{ live, version, sample, until, loss, step: view.step, onStep }}
+            {...{ live, version, sample, until, spans, notes, loss, step: view.step, onStep }}
             onLoss={(each) => change({ loss: each })}
           />
           <CurveCard
-            {...{ live, version, sample, until, curve: view.curve, step: view.step, onStep }}
+            {...{ live, version, sample, until, spans, notes, curve: view.curve, step: view.step, onStep }}
             budgetMs={budgetMs(request, parentMs)}
             onCurve={(each) => change({ curve: each })}
           />
+          <Guards {...{ live, version, trials, onFound }} />
         </div>
       </div>
       {result && <Result result={result} look={look} />}
@@ -302,6 +327,17 @@ const ROLES = {
   argmax: "the most probable block of each slot",
   budget: "the most probable architecture within the budget, tied slots with their cheapest block",
 };
+
+const NONE: readonly never[] = [];
+
+/** What stands in place of what blocks buy, until there is any; null where nothing is weighed, as in older searches. */
+function weighingWords(live: Live): string | null {
+  const { prune_steps: steps = 0 } = live.search.request["method"] as { prune_steps?: number };
+  if (!steps) return null;
+  return hasEnded(live.search.state)
+    ? "No block was weighed at this step."
+    : "What each block buys is measured in the prune phase.";
+}
 
 /** What the picture waits for. */
 function emptyWords(live: Live): string {

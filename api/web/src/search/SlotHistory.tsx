@@ -1,16 +1,18 @@
-/** The pinned slot: the probability of each candidate over the steps, seed by seed, with the level of chance. */
+/** The pinned slot: the probability of each candidate over the steps, seed by seed, with its z and the level of chance. */
 
-import { memo, useMemo } from "react";
+import { memo, useMemo, useRef } from "react";
 
 import type { Look } from "../blocks";
 import { Button } from "../ui/Button";
 import { fixed } from "../ui/format";
+import { zWords } from "./model/evidence";
 import type { Frames } from "./model/frames";
+import type { Span } from "./model/phases";
 import { type Line, Plot } from "./Plot";
 
 /** A second candidate of one family has its colour: another dash tells them apart. */
 const DASHES = [undefined, [7, 3], [2, 2], [7, 2, 2, 2]];
-const show = (value: number | null) => fixed(value, 3);
+const show = (value: number | null) => `p ${fixed(value, 3)}`;
 
 export interface SeedFrames {
   seed: number;
@@ -27,6 +29,7 @@ interface Props {
   until: number;
   step: number | null;
   version: number;
+  spans: readonly Span[];
   onStep: (step: number) => void;
   onSlot: (slot: number | null) => void;
 }
@@ -69,7 +72,9 @@ export const SlotHistory = memo(function SlotHistory(props: Props) {
         ))}
       </div>
       <p className="quieter">
-        Above the dashed line a leader is ahead by more than chance alone reaches; below it the slot is undecided.
+        Above the dashed line a leader is ahead by more than chance alone reaches; below it the slot is undecided. z is the
+        mean of the gradient of a block's alpha over its standard error: below 2 it is within noise, whatever the
+        probability.
       </p>
     </section>
   );
@@ -85,16 +90,21 @@ function SeedHistory({
   until,
   step,
   version,
+  spans,
   range,
   onStep,
 }: Omit<Props, "seeds"> & SeedFrames & { range: readonly [number, number] }) {
+  const z = useMemo(() => frames.evidenceOf(slot, labels.length), [frames, slot, labels, version, length]);
+  const evidence = useRef(z);
+  evidence.current = z;
   const lines = useMemo(() => {
     const families = new Map<string, number>();
-    const found: Line[] = labels.map((label) => {
+    const found: Line[] = labels.map((label, index) => {
       const { family, colour, letter } = look(label);
       const before = families.get(family) ?? 0;
       families.set(family, before + 1);
-      return { label, letter, colour, width: 2, dash: DASHES[before % DASHES.length] };
+      const adds = (place: number | null) => zWords(evidence.current[index]?.at(place ?? -1));
+      return { label, letter, colour, width: 2, dash: DASHES[before % DASHES.length], adds };
     });
     return [...found, { label: "decided above", colour: "--ink-2", width: 1.25, dash: [4, 3] }];
   }, [labels, look]);
@@ -111,6 +121,7 @@ function SeedHistory({
         lines={lines}
         data={data}
         show={show}
+        spans={spans}
         range={range}
         until={until}
         step={step}

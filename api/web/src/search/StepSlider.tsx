@@ -5,6 +5,7 @@ import { type KeyboardEvent, memo, useEffect, useRef, useState } from "react";
 import { Button } from "../ui/Button";
 import { count } from "../ui/format";
 import { placeOfStep } from "./model/curve";
+import { PHASE_WORDS, phaseAt, type Span } from "./model/phases";
 
 const PLAY_MS = 6000; // from the first step to the last
 const FASTEST_MS = 33;
@@ -16,14 +17,13 @@ interface Props {
   /** null follows the newest. */
   step: number | null;
   planned: number;
-  /** Steps at the start in which alpha is frozen. */
-  warmup: number;
+  spans: readonly Span[];
   /** Whether more will come. */
   running: boolean;
   onStep: (step: number | null) => void;
 }
 
-export const StepSlider = memo(function StepSlider({ steps, step, planned, warmup, running, onStep }: Props) {
+export const StepSlider = memo(function StepSlider({ steps, step, planned, spans, running, onStep }: Props) {
   const [playing, setPlaying] = useState(false);
   const last = steps.at(-1) ?? 0;
   const shown = step === null ? last : (steps[Math.max(0, placeOfStep(steps, step + 1) - 1)] ?? 0);
@@ -66,7 +66,8 @@ export const StepSlider = memo(function StepSlider({ steps, step, planned, warmu
     setPlaying(!playing);
   };
   const none = steps.length === 0;
-  const words = `step ${count(shown)} of ${count(until)}${shown < warmup ? ", warm-up: alpha is frozen" : ""}`;
+  const phase = none ? null : phaseAt(spans, shown);
+  const words = `step ${count(shown)} of ${count(until)}${phase ? `, ${phase}: ${PHASE_WORDS[phase]}` : ""}`;
   return (
     <div className="step-slider">
       <Button onClick={play} disabled={steps.length < 2} aria-label={playing ? "pause" : "play"} className="square">
@@ -75,11 +76,18 @@ export const StepSlider = memo(function StepSlider({ steps, step, planned, warmu
         </svg>
       </Button>
       <div className="step-track">
-        <div
-          className="step-warmup"
-          style={{ width: `${(100 * Math.min(warmup, until)) / until}%` }}
-          aria-hidden="true"
-        />
+        {spans.map(({ phase, from, to }) => (
+          <div
+            key={phase}
+            className="step-span"
+            data-phase={phase}
+            title={`${phase}: ${PHASE_WORDS[phase]}`}
+            style={{ left: `${(100 * from) / until}%`, width: `${(100 * (to - from)) / until}%` }}
+            aria-hidden="true"
+          >
+            <span>{phase}</span>
+          </div>
+        ))}
         <div className="step-reached" style={{ width: `${(100 * last) / until}%` }} aria-hidden="true" />
         <input
           type="range"
@@ -98,7 +106,7 @@ export const StepSlider = memo(function StepSlider({ steps, step, planned, warmu
       </div>
       <span className="step-words">
         step <b style={{ minWidth: `${count(until).length}ch` }}>{none ? "–" : count(shown)}</b> of {count(until)}
-        <span className="quieter step-phase">{!none && shown < warmup ? "warm-up" : ""}</span>
+        <span className="quieter step-phase">{phase ?? ""}</span>
       </span>
       <Button
         className={`live ${step === null ? "live-on" : ""} ${running ? "live-running" : ""}`}

@@ -97,6 +97,7 @@ function Row({ trial, live, samples, name }: { trial: Trial; live: Live; samples
   const validation = curve.last("val_loss") ?? curve.last("val_loss_argmax") ?? curve.last("val_loss_soft");
   const took = secondsBetween(trial.started_at, trial.finished_at, Date.now());
   const params = Object.entries(trial.params ?? {});
+  const { phase } = live.toldOf(trial.id);
   return (
     <tr>
       <td
@@ -130,6 +131,7 @@ function Row({ trial, live, samples, name }: { trial: Trial; live: Live; samples
         />
         <span className="quieter">
           {count(trial.step)} of {count(trial.n_steps)}
+          {trial.state === "running" && phase && `, ${phase}`}
         </span>
       </td>
       <td className="figure">{fixed(curve.last("train_loss"), 3)}</td>

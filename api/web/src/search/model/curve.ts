@@ -5,9 +5,13 @@ export const CURVE_NAMES = [
   "val_loss",
   "val_loss_soft",
   "val_loss_argmax",
+  "val_loss_sampled",
   "tau",
   "expected_ms",
   "entropy",
+  "identity_share",
+  "alpha_velocity",
+  "dual",
   "tokens_per_s",
 ] as const;
 

@@ -8,7 +8,33 @@ export interface Frame {
   probabilities: (number | null)[][];
   /** By slot, the gap of log-probabilities that chance alone reaches. */
   nullGaps: (number | null)[] | null;
+  /** Of each probability, the mean of its alpha's gradient over its standard error; null: not told. */
+  z?: (number | null)[][] | null;
+  /** Candidate of each slot that the parsimony pass holds; null before it. */
+  path?: (number | null)[] | null;
+  /** What held-out loss rises by, nats per token, when the path takes this candidate in this slot; null: not tried. */
+  effects?: { nats: (number | null)[][]; se: (number | null)[][] | null } | null;
 }
+
+/** A frame as the service tells it. */
+export interface FrameRow {
+  step: number;
+  probabilities: (number | null)[][];
+  null_gaps?: (number | null)[] | null;
+  z?: (number | null)[][] | null;
+  path?: (number | null)[] | null;
+  effect_nats?: (number | null)[][] | null;
+  effect_se?: (number | null)[][] | null;
+}
+
+export const frameOf = (row: FrameRow): Frame => ({
+  step: row.step,
+  probabilities: row.probabilities,
+  nullGaps: row.null_gaps ?? null,
+  z: row.z ?? null,
+  path: row.path ?? null,
+  effects: row.effect_nats ? { nats: row.effect_nats, se: row.effect_se ?? null } : null,
+});
 
 /** Frames to keep of a trial: about a megabyte of JSON, and enough steps for a slider. */
 export function framesToKeep(slots: number, candidates: number): number {
@@ -64,6 +90,11 @@ export class Frames {
     return Array.from({ length: candidates }, (_, index) =>
       this.list.map((frame) => frame.probabilities[slot]?.[index] ?? null),
     );
+  }
+
+  /** z of each candidate in a slot, over the steps: K columns. */
+  evidenceOf(slot: number, candidates: number): (number | null)[][] {
+    return Array.from({ length: candidates }, (_, index) => this.list.map((frame) => frame.z?.[slot]?.[index] ?? null));
   }
 
   /** Where the leader must be to be decided: the second's probability times what chance reaches, at most 1. */

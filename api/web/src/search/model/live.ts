@@ -8,7 +8,8 @@
 import type { SearchEvent } from "../../api/events";
 import type { Architecture, Artifact, Probabilities, Report, Rule, Search, Trial } from "../../api/types";
 import { Curve, type CurveRow } from "./curve";
-import { type Frame, Frames, framesToKeep } from "./frames";
+import { frameOf, type FrameRow, Frames, framesToKeep } from "./frames";
+import { Told, type TellingRow } from "./told";
 
 /** Answers of the service that an event made stale. */
 export type Part = "search" | "trials" | "architectures" | "rules" | "artifacts" | "table" | "warnings";
@@ -17,12 +18,12 @@ export interface Warning {
   number: number;
   at: string;
   message: string;
+  /** Of a guard's: the trial that it speaks of, and at which step of it. */
+  trial: string | null;
+  step: number | null;
 }
 
-type StreamedRow = CurveRow & {
-  probabilities?: (number | null)[][] | null;
-  null_gaps?: (number | null)[] | null;
-};
+type StreamedRow = CurveRow & TellingRow & Omit<FrameRow, "probabilities"> & { probabilities?: FrameRow["probabilities"] | null };
 
 const ENDED = new Set(["succeeded", "failed", "cancelled"]);
 export const hasEnded = (state: string) => ENDED.has(state);
@@ -37,6 +38,7 @@ export class Live {
   warnings: Warning[] = [];
   readonly curves = new Map<string, Curve>();
   readonly frames = new Map<string, Frames>();
+  readonly told = new Map<string, Told>();
   /** Trials whose every frame is kept, because they are looked at. */
   readonly followed = new Set<string>();
   /** Number of the newest event that is in here. */
@@ -77,7 +79,10 @@ export class Live {
   }
 
   addReports(rows: readonly Report[]): void {
-    for (const row of rows) this.curveOf(row.trial).add(row);
+    for (const row of rows) {
+      this.curveOf(row.trial).add(row);
+      this.toldOf(row.trial).add(row);
+    }
     this.version++;
   }
 
@@ -148,8 +153,9 @@ export class Live {
     const curve = this.curveOf(data.trial);
     for (const row of data.reports ?? []) {
       curve.add(row);
+      this.toldOf(data.trial).add(row);
       if (!row.probabilities) continue;
-      const frame: Frame = { step: row.step, probabilities: row.probabilities, nullGaps: row.null_gaps ?? null };
+      const frame = frameOf({ ...row, probabilities: row.probabilities });
       if (this.followed.has(data.trial)) this.framesOf(data.trial).add(frame);
       else this.framesOf(data.trial).keepNewest(frame);
     }
@@ -190,6 +196,12 @@ export class Live {
     return found;
   }
 
+  toldOf(trial: string): Told {
+    let found = this.told.get(trial);
+    if (!found) this.told.set(trial, (found = new Told()));
+    return found;
+  }
+
   framesOf(trial: string): Frames {
     let found = this.frames.get(trial);
     if (!found) this.frames.set(trial, (found = new Frames(this.wanted)));
@@ -227,15 +239,11 @@ const warningOf = ({ number, at, data }: { number: number; at: string; data: Rec
   number,
   at,
   message: String(data["message"] ?? ""),
+  trial: typeof data["trial"] === "string" ? data["trial"] : null,
+  step: typeof data["step"] === "number" ? data["step"] : null,
 });
 
 export function slotsOf(search: Search): number {
   const space = search.request["space"] as { n_slots?: number } | undefined;
   return space?.n_slots ?? 1;
 }
-
-export const frameOf = (row: Probabilities): Frame => ({
-  step: row.step,
-  probabilities: row.probabilities,
-  nullGaps: row.null_gaps,
-});

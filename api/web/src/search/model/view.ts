@@ -1,6 +1,6 @@
 /** What of a search is looked at: in the URL, so that a view can be sent to somebody. Slots count from 1 there. */
 
-export const CURVES = ["cost", "tau", "entropy", "speed"] as const;
+export const CURVES = ["cost", "dual", "entropy", "identity", "velocity", "tau", "speed"] as const;
 export type CurveChoice = (typeof CURVES)[number];
 export type LossChoice = "search" | "retrain";
 

@@ -1,0 +1,41 @@
+/** What one trial tells in words: the phase it is in, and what its guards have found, each at its step. */
+
+import { placeOfStep } from "./curve";
+import { type Phase, phaseOf } from "./phases";
+
+export interface Found {
+  step: number;
+  words: string;
+}
+
+export interface TellingRow {
+  step: number;
+  phase?: string | null;
+  warning?: string | null;
+}
+
+const KEPT = 100; // of a trial; a guard that speaks at each report has said it by then
+
+export class Told {
+  /** The last step told of each phase. */
+  readonly ends = new Map<Phase, number>();
+  readonly warnings: Found[] = [];
+  private newest = -1;
+  private newestPhase: Phase | null = null;
+
+  /** The phase of the newest row; null before the first, and of a retraining. */
+  get phase(): Phase | null {
+    return this.newestPhase;
+  }
+
+  add({ step, phase, warning }: TellingRow): void {
+    const known = phaseOf(phase);
+    if (known) this.ends.set(known, Math.max(step, this.ends.get(known) ?? 0));
+    if (step >= this.newest) [this.newest, this.newestPhase] = [step, known];
+    if (!warning) return;
+    const steps = this.warnings.map((each) => each.step);
+    const place = placeOfStep(steps, step);
+    if (steps[place] !== step) this.warnings.splice(place, 0, { step, words: warning });
+    if (this.warnings.length > KEPT) this.warnings.shift();
+  }
+}
