@@ -108,9 +108,13 @@ def parameters(architecture: Architecture, space: SearchSpace) -> int:
     for label in architecture.labels:
         candidate = space.candidate(label)
         spec = catalog.block(candidate.block)
-        norm = 0 if spec.family == "identity" else (2 if space.norm == "layer" else 1) * shape.d_model
-        total += norm + spec.parameters(shape, spec.options(**candidate.options))
+        total += norm_parameters(spec.family, space) + spec.parameters(shape, spec.options(**candidate.options))
     return total
+
+
+def norm_parameters(family: str, space: SearchSpace) -> int:
+    """Parameters of a slot's norm beside a block of this family; identity has none."""
+    return 0 if family == "identity" else (2 if space.norm == "layer" else 1) * space.d_model
 
 
 def flops(labels: Sequence[str], space: SearchSpace, tokens: int, memory: int = 0) -> int:

@@ -1,31 +1,42 @@
-"""From probabilities to an architecture: the best one, exactly, and honestly where the search could not tell.
+"""From a search's last record to an architecture: the best one, exactly, and honestly where the search could not tell.
 
-A slot is undecided where the gap between its two largest log-probabilities is within the gap that alpha reaches by
-chance. All candidates within that gap of the top then count as tied: they score as the top does, the cheapest of them
-is taken, and the slot is marked. Architectures are ordered by the sum of their log-probabilities, then by cost.
+By alpha, a slot is undecided where the gap between its two largest log-probabilities is within the gap that alpha
+reaches by chance. All candidates within that gap of the top then count as tied: they score as the top does, the
+cheapest of them is taken, and the slot is marked. Architectures are ordered by the sum of their scores, then by cost.
 Every seed is derived on its own: averaged probabilities of equivalent solutions name none of them.
+
+Behind a parsimony pass its path is the architecture; a slot is undecided where another candidate that was tried there
+does as well within one standard error. Where the path is over a bound, the scores are minus the nats that each
+candidate was measured to cost; one that was never tried costs as many nats as its log-probability lies behind.
 
 L slots, K candidates. Neither torch here, nor scipy before a budget binds.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nas import budgets
 from nas.architecture import Architecture
+from nas.budgets import ROUNDING, BoundedCost
 from nas.config import SearchRequest, SearchSpace
 from nas.cost import LatencyTable
 from nas.errors import Infeasible, InvalidInput, SearchFailed
 from nas.steps import StepRecord
 
 _SMALLEST = 1e-45  # a float32 softmax can underflow to 0; its logarithm must stay finite
-_EQUAL = 1e-9  # nats, or a share of the budget: sums in another order differ by less
+_EQUAL = 1e-9  # nats: sums in another order differ by less
 _FINE = 1e3  # HiGHS stops at absolute gaps and row errors of 1e-6; rows and objectives are scaled up to reach _EQUAL
 
 
 def leaders(
-    probabilities: ArrayLike, null_gaps: ArrayLike, slot_costs: ArrayLike
+    probabilities: ArrayLike,
+    null_gaps: ArrayLike,
+    slot_costs: ArrayLike,
+    allowed: Sequence[Sequence[bool]] | None = None,
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The most probable candidate of each slot; the cheapest of the tied ones where a slot is undecided.
 
@@ -33,6 +44,7 @@ def leaders(
         probabilities: softmax(alpha), (L, K).
         null_gaps: the gap in log-probability that each slot's two largest reach by chance, (L,) nats.
         slot_costs: what each candidate adds, (K,), in any unit; equal costs go to the candidate listed first.
+        allowed: which candidate may stand in which slot, (L, K); None: each.
 
     Returns:
         The candidate's index per slot, (L,), and the numbers of the undecided slots.
@@ -41,9 +53,8 @@ def leaders(
         InvalidInput: the shapes do not fit each other.
         SearchFailed: a probability is not a number.
     """
-    scores, tied, costs = _scores(probabilities, null_gaps, slot_costs)
-    cheapest_first = np.lexsort((np.broadcast_to(costs, scores.shape), -scores), axis=1)
-    return tuple(int(first) for first in cheapest_first[:, 0]), _undecided(tied)
+    scores, tied, costs, _ = _scores(probabilities, null_gaps, slot_costs, allowed)
+    return _cheapest_leaders(scores, costs), _undecided(tied)
 
 
 def argmax_architecture(
@@ -55,7 +66,7 @@ def argmax_architecture(
         InvalidInput: the shapes do not fit the space.
         SearchFailed: a probability is not a number, or every slot is undecided.
     """
-    return derive(probabilities, null_gaps, space, slot_costs=slot_costs, offset=0.0, budget_ms=None)
+    return derive(probabilities, null_gaps, space, slot_costs=slot_costs)
 
 
 def derive(
@@ -64,25 +75,23 @@ def derive(
     space: SearchSpace,
     *,
     slot_costs: ArrayLike,
-    offset: float,
-    budget_ms: float | None,
+    bounds: Sequence[BoundedCost] = (),
 ) -> Architecture:
-    """The most probable architecture within a budget, and of equally probable ones the cheapest.
+    """The most probable architecture within all bounds, and of equally probable ones the cheapest.
 
     A slot whose leading candidates tie is marked undecided also where the budget leaves room for none of them.
 
     Args:
         probabilities: softmax(alpha), (L, K).
         null_gaps: the gap in log-probability that each slot's two largest reach by chance, (L,) nats.
-        space: what the indices mean.
-        slot_costs: what each candidate adds, (K,) milliseconds.
-        offset: what everything else takes, milliseconds.
-        budget_ms: bound on offset + the sum over slots; None for no bound.
+        space: what the indices mean, and what may stand where.
+        slot_costs: what each candidate adds, (K,) milliseconds, for ties.
+        bounds: all of which hold.
 
     Raises:
         InvalidInput: the shapes do not fit the space.
-        SearchFailed: a probability is not a number, or every slot is undecided.
-        Infeasible: even the fastest architecture is over the budget.
+        SearchFailed: a probability is not a number, or every slot that may differ is undecided.
+        Infeasible: no architecture is within the bounds.
     """
     shape = (space.n_slots, len(space.candidates))
     if np.shape(probabilities) != shape:
@@ -90,29 +99,96 @@ def derive(
             f"probabilities have shape {np.shape(probabilities)}; a space of {shape[0]} slots and {shape[1]} "
             f"candidates needs {shape}"
         )
-    scores, tied, costs = _scores(probabilities, null_gaps, slot_costs)
-    if shape[1] > 1 and len(_undecided(tied)) == shape[0]:
+    scores, tied, costs, usable = _scores(probabilities, null_gaps, slot_costs, space.allowed)
+    undecided = _undecided(tied)
+    free = int((usable.sum(axis=1) > 1).sum())
+    if free and len(undecided) == free:
         # A candidate that fell behind decides nothing: among five, chance alone often leaves one behind.
-        logs = np.sort(np.log(np.maximum(np.asarray(probabilities, np.float64), _SMALLEST)), axis=1)
+        logs = np.where(usable, np.log(np.maximum(np.asarray(probabilities, np.float64), _SMALLEST)), -np.inf)
+        logs = np.sort(logs[usable.sum(axis=1) > 1], axis=1)
         gap = float((logs[:, -1] - logs[:, -2]).max())
         raise SearchFailed(
             f"no slot's alpha moved beyond chance (largest gap {gap:.3g}, by chance {np.max(null_gaps):.3g} nats); "
             "search longer, with more method.n_steps"
         )
-    choices, undecided = leaders(probabilities, null_gaps, slot_costs)
-    if budget_ms is not None:
-        fastest = offset + shape[0] * float(costs.min())
-        if fastest > budget_ms * (1 + _EQUAL):
-            raise Infeasible(f"no architecture runs within {budget_ms:.4g} ms; the fastest takes {fastest:.4g} ms")
-        if offset + costs[list(choices)].sum() > budget_ms * (1 + _EQUAL):
-            choices = _best_within(scores, costs, budget_ms - offset)
+    choices = _within(_cheapest_leaders(scores, costs), scores, costs, usable, bounds)
     return Architecture(tuple(space.labels[choice] for choice in choices), space.candidates, undecided)
 
 
+def derive_record(
+    request: SearchRequest, table: LatencyTable, record: StepRecord, bounds: Sequence[BoundedCost]
+) -> Architecture:
+    """The architecture of a search's last record, within all bounds.
+
+    Args:
+        request: of the search.
+        table: for ties.
+        record: with a path behind a parsimony pass; without one, alpha decides.
+        bounds: as `nas.budgets.bounds` has them, or corrected.
+
+    Raises:
+        SearchFailed: a probability is not a number, or alpha decided nothing and no pass did.
+        Infeasible: no architecture is within the bounds.
+    """
+    assert record.probabilities is not None
+    assert record.null_gaps is not None
+    space, slot_costs = request.space, table.slot_ms(request.space)
+    if record.path is None:
+        return derive(record.probabilities, record.null_gaps, space, slot_costs=slot_costs, bounds=bounds)
+    _, tied, costs, usable = _scores(record.probabilities, record.null_gaps, slot_costs, space.allowed)
+    nats, ties = _measured(record, np.log(np.maximum(np.asarray(record.probabilities, np.float64), _SMALLEST)))
+    compared = (np.isfinite(ties) & usable).sum(axis=1) > 1
+    as_good = np.where(compared[:, None], ties <= 0, tied) & usable
+    choices = _within(tuple(record.path), -nats, costs, usable, bounds)
+    return Architecture(tuple(space.labels[choice] for choice in choices), space.candidates, _undecided(as_good))
+
+
+def leading(request: SearchRequest, table: LatencyTable, record: StepRecord) -> Architecture:
+    """What alpha alone would take, whatever it costs and whatever a parsimony pass found. Raises: as `derive_record`.
+
+    Where there was a pass, alpha need not have decided anything.
+    """
+    assert record.probabilities is not None
+    assert record.null_gaps is not None
+    space, slot_costs = request.space, table.slot_ms(request.space)
+    if record.path is None:
+        return argmax_architecture(record.probabilities, record.null_gaps, space, slot_costs=slot_costs)
+    choices, undecided = leaders(record.probabilities, record.null_gaps, slot_costs, space.allowed)
+    return Architecture(tuple(space.labels[choice] for choice in choices), space.candidates, undecided)
+
+
+def check_budget(request: SearchRequest, bounds: Sequence[BoundedCost]) -> None:
+    """Whether any architecture can meet a budget, before any training: the costs alone decide it.
+
+    Raises:
+        Infeasible: none does; with the bound that it fails at, its value and the smallest possible.
+    """
+    allowed = np.asarray(request.space.allowed)
+    budgets.check_each(bounds, request.space.allowed)
+    if len(bounds) > 1:  # each can be met; can all of them at once?
+        dearest = tuple(int(row.argmax()) for row in np.where(allowed, np.asarray(bounds[0].slot_costs), -np.inf))
+        _within(dearest, np.zeros(allowed.shape), np.asarray(bounds[0].slot_costs), allowed, bounds)
+
+
+def _measured(record: StepRecord, logs: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Nats that each candidate costs in the path (L, K), and those beyond one standard error; inf: never tried."""
+    assert record.path is not None
+    none = [[None] * logs.shape[1]] * logs.shape[0]
+    nats = np.array(record.effect_nats or none, np.float64)
+    errors = np.array(record.effect_se or none, np.float64)
+    own = np.arange(len(record.path)), np.asarray(record.path)
+    nats[own] = errors[own] = 0.0
+    beyond = np.where(np.isnan(nats), np.inf, nats - errors)
+    behind = np.maximum(0.0, logs[own][:, None] - logs)
+    # What was dropped as a tie may have been measured to gain a little: it counts as what stands there now.
+    return np.where(np.isnan(nats), behind, np.maximum(0.0, nats)), beyond
+
+
 def _scores(
-    probabilities: ArrayLike, null_gaps: ArrayLike, slot_costs: ArrayLike
-) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.float64]]:
-    """Log-probabilities with the tied ones raised to the top (L, K), which are tied (L, K), and the costs (K,)."""
+    probabilities: ArrayLike, null_gaps: ArrayLike, slot_costs: ArrayLike, allowed: Sequence[Sequence[bool]] | None
+) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.float64], NDArray[np.bool_]]:
+    """Log-probabilities with the tied ones raised to the top (L, K), which are tied (L, K), the costs (K,), and which
+    candidates may be taken (L, K)."""
     values = np.asarray(probabilities, dtype=np.float64)
     gaps = np.asarray(null_gaps, dtype=np.float64)
     costs = np.asarray(slot_costs, dtype=np.float64)
@@ -124,75 +200,76 @@ def _scores(
     for slot in range(len(values)):
         if not np.isfinite(values[slot]).all():
             raise SearchFailed(f"the probabilities of slot {slot} are not numbers; the search has diverged")
-    logs = np.log(np.maximum(values, _SMALLEST))
+    usable = np.ones(values.shape, np.bool_) if allowed is None else np.asarray(allowed, np.bool_)
+    logs = np.where(usable, np.log(np.maximum(values, _SMALLEST)), -np.inf)
     top = logs.max(axis=1, keepdims=True)
-    tied = top - logs <= gaps[:, None]
-    return np.where(tied, top, logs), tied, costs
+    tied = usable & (top - logs <= gaps[:, None])
+    return np.where(tied, top, logs), tied, costs, usable
+
+
+def _cheapest_leaders(scores: NDArray[np.float64], costs: NDArray[np.float64]) -> tuple[int, ...]:
+    cheapest_first = np.lexsort((np.broadcast_to(costs, scores.shape), -scores), axis=1)
+    return tuple(int(first) for first in cheapest_first[:, 0])
 
 
 def _undecided(tied: NDArray[np.bool_]) -> tuple[int, ...]:
     return tuple(int(slot) for slot in np.flatnonzero(tied.sum(axis=1) > 1))
 
 
-def _best_within(scores: NDArray[np.float64], costs: NDArray[np.float64], budget: float) -> tuple[int, ...]:
-    """One candidate per slot: the largest sum of scores within the budget, then the smallest sum of costs.
+def _within(
+    choices: tuple[int, ...],
+    scores: NDArray[np.float64],
+    costs: NDArray[np.float64],
+    allowed: NDArray[np.bool_],
+    bounds: Sequence[BoundedCost],
+) -> tuple[int, ...]:
+    """The choices where they are within all bounds; else of those that are the largest sum of scores, then the smallest
+    sum of costs.
 
     Two integer programs over x[i, b] in {0, 1}: the second minimises cost with the first one's score as a bound.
     """
+    if all(bound.holds(choices) for bound in bounds):
+        return choices
+    budgets.check_each(bounds, allowed.tolist())
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     n_slots, n_candidates = scores.shape
-    one_each = LinearConstraint(np.kron(np.eye(n_slots), np.ones(n_candidates)), 1, 1)
-    score_row = _FINE * scores.ravel()
-    excess = costs - costs.min()  # over the fastest architecture, in shares of the largest excess that has room
-    room = max(0.0, budget - n_slots * float(costs.min()))  # the fastest may be over by _EQUAL
-    usable = excess <= room + _EQUAL * abs(budget)
-    unit = float(excess[usable].max()) or 1.0
-    cost_row = _FINE * np.tile(np.where(usable, excess, 0.0), n_slots) / unit
-    within = LinearConstraint(cost_row[None], -np.inf, _FINE * (room / unit + _EQUAL))
-    choosable = Bounds(0, np.tile(usable.astype(np.float64), n_slots))
+    usable, rows = allowed.copy(), []
+    for bound in bounds:
+        # Over the smallest architecture, in shares of the largest excess that has room.
+        row, room = _excess(np.asarray(bound.slot_costs), allowed, bound.target - bound.offset)
+        usable &= row <= room + ROUNDING * abs(bound.target)
+        rows.append((row, room))
+    within = [LinearConstraint(np.kron(np.eye(n_slots), np.ones(n_candidates)), 1, 1)]
+    for row, room in rows:
+        unit = float(row[usable].max(initial=0.0)) or 1.0
+        scaled = _FINE * np.where(usable, row, 0.0).ravel() / unit
+        within.append(LinearConstraint(scaled[None], -np.inf, _FINE * (room / unit + ROUNDING)))
+    score_row = _FINE * np.where(usable, scores, 0.0).ravel()
+    cost_row, _ = _excess(costs, allowed, 0.0)
+    cost_row = _FINE * np.where(usable, cost_row, 0.0).ravel() / (float(cost_row[usable].max(initial=0.0)) or 1.0)
 
-    def solve(objective: NDArray[np.float64], *constraints: LinearConstraint) -> NDArray[np.int64]:
+    def solve(objective: NDArray[np.float64], *constraints: LinearConstraint) -> tuple[int, ...]:
         result = milp(
             objective,
             integrality=np.ones(objective.size, dtype=np.int64),
-            bounds=choosable,
-            constraints=[one_each, *constraints],
+            bounds=Bounds(0, usable.ravel().astype(np.float64)),
+            constraints=[*within, *constraints],
             options={"mip_rel_gap": 0.0},
         )
-        assert result.x is not None, result.message  # the fastest architecture is within the budget
-        choices: NDArray[np.int64] = np.reshape(result.x, scores.shape).argmax(axis=1)
-        return choices
+        if result.x is None:
+            each = ", ".join(f"{bound.name} {budgets.told(bound.target)} {bound.unit}" for bound in bounds)
+            raise Infeasible(f"no architecture meets all bounds of the budget at once ({each}); each alone can be met")
+        return tuple(int(choice) for choice in np.reshape(result.x, scores.shape).argmax(axis=1))
 
-    best = solve(-score_row, within)
-    reached = _FINE * (scores[np.arange(n_slots), best].sum() - _EQUAL)
-    cheapest = solve(cost_row, within, LinearConstraint(score_row[None], reached, np.inf))
-    return tuple(int(choice) for choice in cheapest)
-
-
-def derive_by_table(
-    request: SearchRequest, table: LatencyTable, record: StepRecord, budget_ms: float | None
-) -> Architecture:
-    """The most probable architecture that the table predicts within a bound. Raises: as `derive`."""
-    assert record.probabilities is not None
-    assert record.null_gaps is not None
-    return derive(
-        record.probabilities,
-        record.null_gaps,
-        request.space,
-        slot_costs=table.slot_ms(request.space),
-        offset=table.offset_ms,
-        budget_ms=budget_ms,
-    )
+    best = solve(-score_row)
+    reached = _FINE * (scores[np.arange(n_slots), list(best)].sum() - _EQUAL)
+    return solve(cost_row, LinearConstraint(score_row[None], reached, np.inf))
 
 
-def check_budget(request: SearchRequest, table: LatencyTable, budget_ms: float | None) -> None:
-    """Whether any architecture can meet a budget, before any training: the costs alone decide it.
-
-    Raises:
-        Infeasible: none does.
-    """
-    row = np.arange(len(request.space.candidates), 0, -1, dtype=float)  # distinct: no slot is undecided
-    probabilities = np.tile(row / row.sum(), (request.space.n_slots, 1)).tolist()
-    record = StepRecord(0, probabilities=probabilities, null_gaps=[0.0] * request.space.n_slots)
-    derive_by_table(request, table, record, budget_ms)
+def _excess(costs: NDArray[np.float64], allowed: NDArray[np.bool_], room: float) -> tuple[NDArray[np.float64], float]:
+    """What each candidate costs over its slot's cheapest (L, K), inf where it may not stand, and what of `room` is left
+    over the cheapest of all; at least 0, since these may be over by a rounding error."""
+    spread = np.where(allowed, costs, np.inf)
+    least = spread.min(axis=1, keepdims=True)
+    return spread - least, max(0.0, room - float(least.sum()))

@@ -5,7 +5,7 @@ slows all alike. With one thread, its own processor time is read: it is the wall
 busy one takes away in between does not count (error of the fit with 5 programs on 2 cores: median 3-10% by the wall
 clock, 1% by the thread's). A table's entry is one block as its slot runs it (norm, block, residual); identity is 0 by
 definition (par-search.md section 4.1). A mode with memory is timed with random memory of its length in each slot that
-reads it, and with what it takes to keep it.
+reads it, and with what it takes to keep it. What one call of a mode is, `nas.calls` says.
 """
 
 from __future__ import annotations
@@ -16,21 +16,20 @@ import platform
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from nas.blocks import block_classes
-from nas.blocks.base import Context
+from nas.calls import network_call, slot_calls
 from nas.config import SearchSpace, ServeMode
 from nas.cost import LatencyEntry, LatencyTable, entry_key
-from nas.network import Memory, Network, Slot, remember
+from nas.network import Network
 from nas.options import NetworkConfig, SlotConfig
 
 N_NETWORKS = 10  # random ones behind the fit of offset and scale
@@ -46,6 +45,8 @@ _SESSIONS = 8
 _SESSION_UNTIMED, _SESSION_FEWEST = 3, 2
 _T = 2.365  # Student's t at 97.5% with _SESSIONS - 1 degrees of freedom
 
+Verdict = Literal["within", "over", "cannot tell"]
+
 
 @dataclass(frozen=True)
 class PairedLatency:
@@ -57,8 +58,10 @@ class PairedLatency:
         high: upper end.
         repeatability: how far the same measurement of an equal twin of the reference can stray from 1; "no slower
             than the reference" can be claimed up to a ratio of 1 + repeatability.
-        ms: median milliseconds per call, by the names given.
+        ms: milliseconds per call, by the names given: as the ratio, of times.
         n_rounds: timed rounds.
+        ms_interval: by the names, ends of the same interval of `ms`. What slows the machine for a while slows both
+            networks alike, so it is wider than that of the ratio.
     """
 
     ratio: float
@@ -67,6 +70,14 @@ class PairedLatency:
     repeatability: float
     ms: dict[str, float]
     n_rounds: int
+    ms_interval: dict[str, tuple[float, float]]
+
+
+def verdict(low: float, high: float, bound: float) -> Verdict:
+    """Where an interval lies against a bound; one that reaches over it on both sides cannot tell."""
+    if high <= bound:
+        return "within"
+    return "over" if low > bound else "cannot tell"
 
 
 def device_description(cpus: float) -> dict[str, str]:
@@ -107,21 +118,13 @@ def measure_table(
     def network(labels: Sequence[str]) -> Network:
         chosen = [space.candidate(label) for label in labels]
         slots = tuple(SlotConfig(candidate.block, candidate.options) for candidate in chosen)
-        return Network(
-            NetworkConfig(space.shape(), vocab_size, slots, space.norm, space.norm_position, space.backbone), classes
-        ).eval()
+        config = NetworkConfig(space.shape(), vocab_size, slots, space.norm, space.norm_position, space.backbone)
+        return Network(config, classes).train(serve.mode == "training")
 
-    with _inference(threads, seed):
-        tokens = _tokens(serve, vocab_size)
+    with _quiet(threads, seed, serve):
         single = network(space.labels)  # each candidate in a slot of its own
-        x, context = single.backbone.embed(tokens), single.backbone.context(tokens)
-        memory = _memory(single, serve)
-        calls = [
-            partial(_run_slot, slot, x, context, memory[number] if memory else None)
-            for number, slot in _slots(single).items()
-            for _ in range(_SLOT_RUNS)
-        ]
-        calls += [partial(each, tokens, _memory(each, serve)) for each in map(network, paths)]
+        calls = [call for call in slot_calls(single, serve).values() for _ in range(_SLOT_RUNS)]
+        calls += [network_call(network(labels), serve) for labels in paths]
         times = _round_robin(calls, _ROUNDS, _clock(threads))
 
     runs = {
@@ -175,13 +178,12 @@ def compare_latency(
         raise ValueError(f"rounds is {rounds}; it must be at least {_SESSIONS}")
     name, reference = networks
     sessions = []
-    with _inference(threads, seed=0):
-        tokens = _tokens(serve, networks[name].config.vocab_size)
+    with _quiet(threads, 0, serve):
         for _ in range(_SESSIONS):
-            timed = [copy.deepcopy(networks[each]).eval() for each in (name, reference, reference)]
+            timed = [copy.deepcopy(networks[each]).train(serve.mode == "training") for each in (name, *[reference] * 2)]
             sessions.append(
                 _round_robin(
-                    [partial(network, tokens, _memory(network, serve)) for network in timed],
+                    [network_call(network, serve) for network in timed],
                     rounds // _SESSIONS,
                     _clock(threads),
                     untimed=_SESSION_UNTIMED,
@@ -189,16 +191,17 @@ def compare_latency(
                     longest_s=_LONGEST_S / _SESSIONS,
                 )
             )
-    ratio, low, high = _ratio([times[:, 0] / times[:, 1] for times in sessions])
-    twin, twin_low, twin_high = _ratio([times[:, 2] / times[:, 1] for times in sessions])
-    times = np.concatenate(sessions)
+    ratio, low, high = _interval([times[:, 0] / times[:, 1] for times in sessions])
+    twin, twin_low, twin_high = _interval([times[:, 2] / times[:, 1] for times in sessions])
+    own = {each: _interval([times[:, index] for times in sessions]) for index, each in enumerate(networks)}
     return PairedLatency(
         ratio=ratio,
         low=low,
         high=high,
         repeatability=abs(twin - 1) + (twin_high - twin_low) / 2,
-        ms={name: float(np.median(times[:, 0])), reference: float(np.median(times[:, 1]))},
-        n_rounds=len(times),
+        ms={each: mean for each, (mean, _, _) in own.items()},
+        n_rounds=sum(map(len, sessions)),
+        ms_interval={each: (lowest, highest) for each, (_, lowest, highest) in own.items()},
     )
 
 
@@ -275,52 +278,25 @@ def _round_robin(
     return np.array(times)
 
 
-def _ratio(sessions: Sequence[NDArray[np.float64]]) -> tuple[float, float, float]:
-    """Geometric mean of the sessions' median ratios, and the ends of its 95% t interval."""
-    logs = np.log([float(np.median(ratios)) for ratios in sessions])
+def _interval(sessions: Sequence[NDArray[np.float64]]) -> tuple[float, float, float]:
+    """Geometric mean of the sessions' medians, and the ends of its 95% t interval."""
+    logs = np.log([float(np.median(values)) for values in sessions])
     mean, half = logs.mean(), _T * logs.std(ddof=1) / np.sqrt(len(logs))
     return float(np.exp(mean)), float(np.exp(mean - half)), float(np.exp(mean + half))
 
 
 @contextmanager
-def _inference(threads: int, seed: int) -> Iterator[None]:
-    """No gradients, `threads` threads, a seeded generator; threads and generator are put back."""
+def _quiet(threads: int, seed: int, serve: ServeMode) -> Iterator[None]:
+    """`threads` threads, a seeded generator, and gradients in training alone; threads and generator are put back."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
+    gradients = nullcontext() if serve.mode == "training" else torch.inference_mode()
     try:
-        with torch.random.fork_rng(devices=[]), torch.inference_mode():
+        with torch.random.fork_rng(devices=[]), gradients:
             torch.manual_seed(seed)
             yield
     finally:
         torch.set_num_threads(before)
-
-
-def _tokens(serve: ServeMode, vocab_size: int) -> Tensor:
-    return torch.randint(0, vocab_size, (serve.batch, serve.query_length))
-
-
-def _memory(network: Network, serve: ServeMode) -> Memory | None:
-    """Full memory of random inputs for each slot that reads it; None where the mode has none."""
-    if not serve.memory_length:
-        return None
-    size = (serve.batch, serve.memory_length, network.config.shape.d_model)
-    memory: Memory = [None] * len(network.config.slots)
-    for number, slot in _slots(network).items():
-        if slot.block.uses_memory:
-            memory[number] = torch.randn(size)
-    return memory
-
-
-def _slots(network: Network) -> dict[int, Slot]:
-    """Those that are built, by their number in the config."""
-    return {int(number): slot for number, slot in network.slots.items() if isinstance(slot, Slot)}
-
-
-def _run_slot(slot: Slot, x: Tensor, context: Context, memory: Tensor | None) -> None:
-    """One slot's part of a forward pass."""
-    if memory is not None:
-        remember(memory, x, slot.block.shape.kept_tokens(training=False))
-    slot(x, context, memory)
 
 
 def _processor() -> str:

@@ -18,6 +18,7 @@ import torch
 from nas import catalog, own_block
 from nas.architecture import Architecture
 from nas.blocks.base import Block
+from nas.budgets import bounds
 from nas.config import SearchRequest, Task, read_request
 from nas.cost import LatencyTable
 from nas.data.corpora import built_in, text_file
@@ -25,13 +26,12 @@ from nas.data.encode import encode
 from nas.data.parts import Parts
 from nas.data.pin import check_fingerprint, pin_synthetic
 from nas.data.synthetic.generated import synthetic_parts
-from nas.derive import check_budget, derive_by_table
+from nas.derive import check_budget, derive_record
 from nas.errors import InvalidInput, SearchFailed
 from nas.ingest.card import Dataset
 from nas.ingest.options import Options
 from nas.ingest.read import ingest
 from nas.measure import measure_table
-from nas.pressure import target_ms
 from nas.steps import StepRecord
 from nas.text import check_text
 
@@ -149,8 +149,8 @@ def search(
         table = _usable(request, table) or measure_table(
             request.space, request.task.serve[0], vocab_size=request.task.vocab_size, threads=threads
         )
-        budget_ms = target_ms(request, table)
-        check_budget(request, table, budget_ms)
+        bounded = bounds(request, table)
+        check_budget(request, bounded)
         seeds = []
         for seed in range(request.trials.seed, request.trials.seed + request.trials.n_seeds):
             records = []
@@ -159,7 +159,7 @@ def search(
                 if on_record is not None:
                     on_record(seed, record)
             try:
-                architecture, reason = derive_by_table(request, table, records[-1], budget_ms), None
+                architecture, reason = derive_record(request, table, records[-1], bounded), None
             except SearchFailed as error:
                 architecture, reason = None, str(error)
             seeds.append(SeedResult(seed, tuple(records), architecture, reason))

@@ -2,19 +2,22 @@
 
 An additive table predicts within some percent; a bound that is met on paper can be missed on the machine. So each
 derived architecture is timed before it is retrained, and where it is over, the bound shrinks by what it was over.
+What is counted, as parameters are, is known exactly and needs no look.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from nas.architecture import Architecture, interleaved
-from nas.config import SearchRequest
+from nas.budgets import BoundedCost, bounds
+from nas.config import LatencyBudget, SearchRequest
 from nas.cost import LatencyTable
-from nas.derive import derive_by_table
+from nas.derive import derive_record
 from nas.errors import Infeasible
-from nas.measure import PairedLatency
-from nas.pressure import target_ms
+from nas.measure import PairedLatency, Verdict, verdict
 from nas.steps import StepRecord
 
 _MOST_CORRECTIONS = 3
@@ -22,49 +25,143 @@ _MOST_CORRECTIONS = 3
 Timing = Callable[[Sequence[str], Sequence[str]], PairedLatency]
 
 
-def derive_within(
-    request: SearchRequest, table: LatencyTable, record: StepRecord, time_beside: Timing
-) -> tuple[Architecture, list[str]]:
-    """The most probable architecture within the request's budget, as measured up to the repeatability.
+@dataclass(frozen=True)
+class Kept:
+    """One bound and what an architecture does with it, as result.json tells it.
 
     Args:
-        request: with its budget; without one nothing is timed.
+        name: latency, parameters, flops or cache_bytes.
+        unit: of all figures here; a bound on the ratio of latencies is told as `of the parent`.
+        target: what the bound allows.
+        predicted: by the latency table or by formula.
+        expected: the same of paths drawn from softmax(alpha), where the search ended; None of a parent.
+        measured: of latency alone, timed in turns; None: not timed.
+        low: lower end of its 95% interval.
+        high: upper end.
+        verdict: by the interval where there is one; what is counted is within or over.
+    """
+
+    name: str
+    unit: str
+    target: float
+    predicted: float
+    expected: float | None
+    measured: float | None
+    low: float | None
+    high: float | None
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Within:
+    """What was derived within a budget.
+
+    Args:
+        architecture: the last one that was derived.
+        timed: it as timed; None without a bound on latency.
+        missed: a line for each architecture that was over the bound as measured; where the last of these names the
+            architecture itself, no correction helped.
+    """
+
+    architecture: Architecture
+    timed: PairedLatency | None
+    missed: tuple[str, ...]
+
+
+def derive_within(request: SearchRequest, table: LatencyTable, record: StepRecord, time_beside: Timing) -> Within:
+    """The best architecture within the request's budget, as measured up to the repeatability.
+
+    Args:
+        request: with its budget; without a bound on latency nothing is timed.
         table: predicts.
         record: the last one of a search.
         time_beside: times the network of the first labels in turns with that of the second.
 
-    Returns:
-        The architecture, and a line for each one that was over the budget as measured; where the last of these
-        lines names the architecture itself, no correction helped.
-
     Raises:
         Infeasible: no architecture is predicted to meet the budget.
-        SearchFailed: nothing moved beyond chance.
+        SearchFailed: nothing moved beyond chance, and no parsimony pass was made.
     """
-    budget = request.budget.latency
-    architecture = derive_by_table(request, table, record, target_ms(request, table))
+    budget, bounded = request.budget.latency, bounds(request, table)
+    architecture = derive_record(request, table, record, bounded)
     if budget is None:
-        return architecture, []
+        return Within(architecture, None, ())
     missed: list[str] = []
     for n_corrected in range(_MOST_CORRECTIONS + 1):
         beside = architecture if budget.ratio_to_parent is None else interleaved(request.space)
         timed = time_beside(architecture.labels, beside.labels)
-        allowed = budget.ms if budget.ms is not None else budget.ratio_to_parent
-        assert allowed is not None
-        taken = timed.ms["derived"] if budget.ms is not None else timed.ratio
-        if taken <= allowed * (1 + timed.repeatability):
-            return architecture, missed
+        if architecture.labels == beside.labels:  # as long by definition; timing tells its milliseconds alone
+            timed = replace(timed, ratio=1.0, low=1.0, high=1.0)
+        taken, low, high, allowed, unit = _taken(timed, budget)
+        # The interval of a mean can lie wholly within the bound while the same measurement of a twin strays beyond.
+        if verdict(low, high, allowed) != "over" and taken <= allowed * (1 + timed.repeatability):
+            break
         predicted = table.predict_ms(architecture, request.space)
-        unit = "ms" if budget.ms is not None else "of the parent's latency"
         missed.append(
             f"{architecture}, predicted to run within the budget in {predicted:.4g} ms, takes {taken:.4g} {unit} as "
-            f"measured; the budget is {allowed:.4g}, repeatability {timed.repeatability:.2g}"
+            f"measured ({low:.4g} to {high:.4g}); the budget is {allowed:.4g}, repeatability {timed.repeatability:.2g}"
         )
         if n_corrected == _MOST_CORRECTIONS:
             break  # another one would go untimed
+        corrected = predicted * allowed / taken
         try:
-            corrected = predicted * allowed / taken
-            architecture = derive_by_table(request, table, record, corrected)
+            architecture = derive_record(request, table, record, _corrected(bounded, corrected))
         except Infeasible:
             break
-    return architecture, missed
+    return Within(architecture, timed, tuple(missed))
+
+
+def _corrected(bounded: Sequence[BoundedCost], ms: float) -> list[BoundedCost]:
+    return [replace(bound, target=ms) if bound.name == "latency" else bound for bound in bounded]
+
+
+def _taken(timed: PairedLatency, budget: LatencyBudget) -> tuple[float, float, float, float, str]:
+    """What a network takes in the budget's own terms, the ends of the interval, what is allowed, and the unit."""
+    if budget.ms is not None:
+        return timed.ms["derived"], *timed.ms_interval["derived"], budget.ms, "ms"
+    assert budget.ratio_to_parent is not None
+    return timed.ratio, timed.low, timed.high, budget.ratio_to_parent, "of the parent's latency"
+
+
+def kept(
+    request: SearchRequest,
+    table: LatencyTable,
+    architecture: Architecture,
+    record: StepRecord | None,
+    timed: PairedLatency | None,
+) -> list[dict[str, Any]]:
+    """Each bound of the budget and what an architecture does with it, as JSON (`Kept`).
+
+    Args:
+        request: with its budget.
+        table: predicts.
+        architecture: in question.
+        record: the last one of the search that it is from; None of a parent.
+        timed: it as timed; None: it was not.
+    """
+    choices = [request.space.labels.index(label) for label in architecture.labels]
+    found = []
+    for bound in bounds(request, table):
+        cost, expected = bound.of(choices), None
+        if record is not None and record.probabilities is not None:
+            expected = bound.expected(record.probabilities)
+        unit, scale = bound.unit, 1.0
+        measured = low = high = None
+        reached: Verdict = "within" if bound.holds(choices) else "over"
+        latency = request.budget.latency
+        if bound.name == "latency" and latency is not None:
+            if latency.ratio_to_parent is not None:
+                assert bound.parent is not None
+                unit, scale = "of the parent", bound.parent
+            reached = "cannot tell"  # a prediction is none
+            if timed is not None:
+                measured, low, high, allowed, _ = _taken(timed, latency)
+                reached = verdict(low, high, allowed)
+        found.append(
+            asdict(
+                Kept(
+                    bound.name, unit, bound.target / scale, cost / scale,
+                    None if expected is None else expected / scale, measured, low, high, reached,
+                )
+            )
+        )  # fmt: skip
+    return found

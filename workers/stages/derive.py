@@ -9,11 +9,11 @@ from typing import Any
 
 from nas import rules
 from nas.architecture import Architecture, interleaved
-from nas.derive import derive_by_table
+from nas.derive import leading
 from nas.errors import SearchFailed
 from nas.measure import PairedLatency
 from nas.steps import StepRecord
-from workers.budget import derive_within
+from workers.budget import Within, derive_within, kept
 from workers.folder import write_json
 from workers.stages.compare import time_in_turns
 from workers.stages.passed_on import Derived, Inputs, Searched
@@ -24,12 +24,13 @@ _CORRECTION_ROUNDS = 64  # of each look at a derived architecture, before it is 
 
 
 def derive_all(inputs: Inputs, searched: Searched, store: Store, trials: TrialRunner) -> list[Derived]:
-    """Two architectures per seed, by argmax and within the budget, and the parent; seed by seed, never on averages.
+    """Two architectures per seed, what alpha alone would take and the one within the budget, and the baselines; seed
+    by seed, never on averages.
 
-    A seed in which nothing moved beyond chance has no architecture; a warning says so.
+    A seed in which nothing was decided has no architecture; a warning says so.
 
     Raises:
-        SearchFailed: no seed moved.
+        SearchFailed: no seed decided anything.
     """
     request, table = inputs.request, inputs.table
     derived = []
@@ -37,29 +38,33 @@ def derive_all(inputs: Inputs, searched: Searched, store: Store, trials: TrialRu
     for seed, record in sorted(searched.last.items()):
         key = TrialKey("search", searched.sample, seed)
         try:
-            best = derive_by_table(request, table, record, None)
+            best = leading(request, table, record)
             within = _within_budget(inputs, record, key, store, trials)
         except SearchFailed as error:
             reasons.append(f"seed {seed}: {error}")
             continue
-        derived.append(_keep("argmax", best, inputs, store, key))
-        derived.append(_keep("budget", within, inputs, store, key))
+        derived.append(_keep("argmax", best, inputs, store, key, record))
+        derived.append(_keep("budget", within.architecture, inputs, store, key, record, within.timed))
     if not derived:
         raise SearchFailed(reasons[0])
     for reason in reasons:
         store.warn(reason)
-    if request.retrain.baselines:
+    if "interleaved" in request.retrain.baselines:
         derived.append(_keep("parent", interleaved(request.space), inputs, store, None))
+    if "present" in request.retrain.baselines:
+        assert request.space.present is not None  # or the request is refused
+        present = Architecture(request.space.present, request.space.candidates)
+        derived.append(_keep("present", present, inputs, store, None))
     return derived
 
 
-def _within_budget(
-    inputs: Inputs, record: StepRecord, key: TrialKey, store: Store, trials: TrialRunner
-) -> Architecture:
+def _within_budget(inputs: Inputs, record: StepRecord, key: TrialKey, store: Store, trials: TrialRunner) -> Within:
     """As `derive_within`; remembered in the folder, since a second timing could end elsewhere."""
     path = store.folder / f"derived-{key}.json"
     if path.exists():
-        return Architecture.from_json(json.loads(path.read_text()))
+        known = json.loads(path.read_text())
+        timed = None if known["timed"] is None else PairedLatency(**known["timed"])
+        return Within(Architecture.from_json(known["architecture"]), timed, ())
 
     def time_beside(labels: Sequence[str], others: Sequence[str]) -> PairedLatency:
         request = inputs.request
@@ -67,14 +72,24 @@ def _within_budget(
             request.resources, time_in_turns, request.model_dump(mode="json"), labels, others, _CORRECTION_ROUNDS
         )
 
-    architecture, missed = derive_within(inputs.request, inputs.table, record, time_beside)
-    for line in missed:
+    within = derive_within(inputs.request, inputs.table, record, time_beside)
+    for line in within.missed:
         store.warn(f"seed {key.seed}: {line}")
-    write_json(path, architecture.to_json())
-    return architecture
+    timed_json = None if within.timed is None else dataclasses.asdict(within.timed)
+    write_json(path, {"architecture": within.architecture.to_json(), "timed": timed_json})
+    return within
 
 
-def _keep(role: str, architecture: Architecture, inputs: Inputs, store: Store, key: TrialKey | None) -> Derived:
+def _keep(
+    role: str,
+    architecture: Architecture,
+    inputs: Inputs,
+    store: Store,
+    key: TrialKey | None,
+    record: StepRecord | None = None,
+    timed: PairedLatency | None = None,
+) -> Derived:
+    request, table = inputs.request, inputs.table
     entry: dict[str, Any] = {
         "role": role,
         "string": str(architecture),
@@ -82,9 +97,11 @@ def _keep(role: str, architecture: Architecture, inputs: Inputs, store: Store, k
         "undecided": list(architecture.undecided),
         "sample": key.sample if key else None,
         "seed": key.seed if key else None,
-        "predicted_ms": inputs.table.predict_ms(architecture, inputs.request.space),
+        "predicted_ms": table.predict_ms(architecture, request.space),
+        "expected_ms": record.expected_ms if record else None,  # of alpha: how far its mixture is from what is built
+        "bounds": kept(request, table, architecture, record, timed),
     }
-    found = store.architecture(entry, architecture.to_json(inputs.request.space.shape()), key)
+    found = store.architecture(entry, architecture.to_json(request.space.shape()), key)
     return Derived(found, role, architecture, entry, key.seed if key else None)
 
 

@@ -7,12 +7,12 @@ import hashlib
 import json
 from collections.abc import Mapping
 
+from nas.budgets import bounds
 from nas.config import SearchRequest, ServeMode
 from nas.cost import LatencyTable, entry_key
 from nas.derive import check_budget
 from nas.errors import InvalidInput
 from nas.measure import device_description, measure_table
-from nas.pressure import target_ms
 from workers import memory
 from workers.data import prepare
 from workers.stages.passed_on import Inputs
@@ -43,7 +43,7 @@ def measure(request: SearchRequest, store: Store, trials: TrialRunner) -> Inputs
             )
     else:
         table = store.table(key) or trials.call(request.resources, _measured, request)
-    check_budget(request, table, target_ms(request, table))
+    check_budget(request, bounds(request, table))
     request = request.model_copy(update={"latency_table": table.id})
     store.inputs(request, table, key)
     return Inputs(request, table, prepared)
