@@ -1,0 +1,306 @@
+"""The parsimony pass on searches of a second: what it touches, what it compares, and what it takes away."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from nas.config import DataSizes, SearchRequest
+from nas.data.objectives import Batch
+from nas.data.parts import Parts
+from nas.data.synthetic.generated import synthetic_fingerprint, synthetic_parts
+from nas.errors import SearchFailed
+from nas.prune import Pruning, standard_error
+from nas.search import Search
+from tests import tiny
+
+PLANTED: dict[str, Any] = {
+    "space": {
+        "n_slots": 2, "d_model": 32, "n_heads": 2, "max_len": 16, "positions": "none",
+        "backbone": {"pooling": "none"}, "candidates": ["attention", "ffn", "identity", "sgu"],
+    },
+    "method": {
+        "n_steps": 12, "batch_size": 16, "lr": 1e-2, "prune_steps": 20, "prune_windows": 64, "prune_nats": 0.002,
+    },
+}  # fmt: skip
+ATTENTION, FFN, IDENTITY, SGU = range(4)
+
+
+def planted(dataset: str, **method: Any) -> SearchRequest:
+    options = {"offset": {"n_symbols": 8, "distance": 3}, "token-wise": {"n_symbols": 8}}[dataset]
+    request = tiny.request(
+        space=PLANTED["space"],
+        task={
+            "objective": "token_classification", "dataset": dataset, "dataset_options": options, "train_length": 16
+        },
+        method={**PLANTED["method"], **method},
+        retrain={"baselines": []},
+    )  # fmt: skip
+    drawn = request.task.synthetic_options()
+    sizes = DataSizes(vocab_size=drawn.vocab_size, n_classes=drawn.n_classes)
+    return request.with_data(synthetic_fingerprint(request.task), sizes)
+
+
+def on_text(**method: Any) -> SearchRequest:
+    return tiny.request(method={"prune_steps": 2, "prune_windows": 8, **method})
+
+
+def search_of(request: SearchRequest, parts: Parts | None = None) -> Search:
+    if parts is None:
+        parts = tiny.parts(request) if request.task.synthetic is None else synthetic_parts(request.task)
+    return Search(request, parts=parts, table=tiny.table(request.space, request.task.serve[0]))
+
+
+def trained(request: SearchRequest, path: list[int], n_steps: int) -> Search:
+    """A trial whose weights have learnt on one path alone, as if its search were over."""
+    search = search_of(request)
+    pruning = Pruning(search, path)
+    for _ in range(n_steps // request.method.prune_steps):
+        pruning._trained_losses(path)
+    return search
+
+
+def finished(pruning: Pruning) -> int:
+    """Run to the end; returns the updates made."""
+    total = 0
+    while not pruning.done:
+        total += pruning.advance()
+    return total
+
+
+def copied(search: Search) -> dict[str, Tensor]:
+    return {name: parameter.detach().clone() for name, parameter in search.weights.items()}
+
+
+# -- what it takes away, and what it leaves ---------------------------------------------------------------------------
+
+
+def test_the_block_that_does_the_work_stays_and_the_useless_one_goes() -> None:
+    request = planted("offset")
+    search = trained(request, [ATTENTION, SGU], 80)
+    pruning = Pruning(search, [ATTENTION, SGU])
+    finished(pruning)
+    assert pruning.path == [IDENTITY, SGU]
+    # Without the SGU nothing tells the token three places before; within chance the attention bought nothing.
+    lost, error = pruning.effect_nats[1][IDENTITY], pruning.effect_se[1][IDENTITY]
+    assert lost is not None
+    assert error is not None
+    assert lost > 0.5
+    assert lost > 10 * error
+    back = pruning.effect_nats[0][ATTENTION]
+    assert back is not None
+    assert abs(back) < 0.05
+    assert pruning.effect_nats[0][IDENTITY] == pruning.effect_nats[1][SGU] == 0
+    assert pruning.effect_se[0][IDENTITY] == pruning.effect_se[1][SGU] == 0
+
+
+def test_of_two_blocks_that_stand_in_for_each_other_one_stays() -> None:
+    search = trained(planted("offset"), [SGU, SGU], 80)
+    pruning = Pruning(search, [SGU, SGU])
+    finished(pruning)
+    assert sorted(pruning.path) == [IDENTITY, SGU]
+
+
+def test_nothing_is_left_where_no_block_is_needed() -> None:
+    search = trained(planted("token-wise"), [SGU, ATTENTION], 80)
+    pruning = Pruning(search, [SGU, ATTENTION])
+    finished(pruning)
+    assert pruning.path == [IDENTITY, IDENTITY]
+    assert pruning.done
+
+
+def test_an_edit_within_prune_nats_is_accepted_though_it_is_beyond_its_error() -> None:
+    search = trained(planted("offset", prune_nats=10), [ATTENTION, SGU], 80)
+    pruning = Pruning(search, [ATTENTION, SGU])
+    finished(pruning)
+    assert pruning.path == [IDENTITY, IDENTITY]
+
+
+# -- which edits ------------------------------------------------------------------------------------------------------
+
+
+def test_only_cheaper_and_allowed_candidates_are_tried_and_each_once() -> None:
+    request = on_text(prune_nats=0.0)
+    request = request.model_copy(update={"space": request.space.model_copy(update={"layout": _layout(request)})})
+    search = search_of(request)
+    labels = request.space.labels
+    path = [labels.index("attention"), labels.index("sgu")]
+    pruning = Pruning(search, path)
+    costs = search.slot_costs.tolist()
+    while not pruning.done:
+        before = [[each is None for each in row] for row in pruning.effect_nats]
+        present = list(pruning.path)
+        pruning.advance()
+        tried = [
+            (slot, choice)
+            for slot, row in enumerate(before)
+            for choice, untried in enumerate(row)
+            if untried and pruning.effect_nats[slot][choice] is not None
+        ]
+        assert len(tried) == 1
+        ((slot, choice),) = tried
+        assert costs[choice] < costs[present[slot]]
+        assert labels[choice] != "identity" or slot == 1
+    assert pruning.path[0] != labels.index("identity")
+
+
+def _layout(request: SearchRequest) -> Any:
+    """Identity is forbidden in the first slot."""
+    layout = [{"forbidden": ["identity"]}, {}]
+    return tiny.request(space={**request.space.model_dump(exclude={"candidates"}), "layout": layout}).space.layout
+
+
+def test_work_is_bounded_by_what_progress_is_counted_against() -> None:
+    """Whichever edits are accepted: all, none, or one at a time."""
+    for prune_nats, path in itertools.product((0.0, 10.0), ([0, 0], [3, 4])):
+        request = on_text(prune_nats=prune_nats)
+        n_candidates = len(request.space.candidates)
+        most = request.method.most_steps(2, n_candidates) - request.method.n_steps
+        assert finished(Pruning(search_of(request), path)) <= most
+
+
+# -- what it touches --------------------------------------------------------------------------------------------------
+
+
+def test_weights_of_candidates_off_the_paths_do_not_change() -> None:
+    request = on_text(prune_nats=10.0)
+    search = search_of(request)
+    before, moments = copied(search), len(search.optimiser.state)
+    dearest = request.space.labels.index("mgk")
+    pruning = Pruning(search, [dearest, dearest])
+    pruning.advance()
+    assert pruning.path.count(request.space.labels.index("identity")) == 1  # one slot became identity
+    kept = pruning.path.index(dearest)
+    for name, parameter in search.weights.items():
+        on_path = name.startswith(("backbone.", f"slots.{kept}.norm", f"slots.{kept}.blocks.{dearest}."))
+        if on_path:
+            continue
+        assert torch.equal(parameter, before[name]), name
+    assert not torch.equal(search.weights["backbone.embedding.weight"], before["backbone.embedding.weight"])
+    assert len(search.optimiser.state) == moments  # the search's own moments are not those of a fine-tuning
+
+
+def test_a_refused_edit_leaves_everything_as_it_was() -> None:
+    search = trained(planted("offset"), [ATTENTION, SGU], 80)
+    pruning = Pruning(search, [IDENTITY, SGU])
+    before, place = copied(search), search.streams["weight_data"].state()
+    dropout = search.generators["dropout"].get_state()
+    finished(pruning)
+    assert pruning.path == [IDENTITY, SGU]
+    assert all(torch.equal(parameter, before[name]) for name, parameter in search.weights.items())
+    assert torch.equal(search.generators["dropout"].get_state(), dropout)
+    after = search.streams["weight_data"].state()
+    assert after.keys() == place.keys()
+    assert all(torch.equal(after[key], place[key]) for key in place)
+
+
+def read_by(search: Search, name: str) -> list[Batch]:
+    """What a stream hands out from here on; the stream goes on as before."""
+    seen: list[Batch] = []
+    stream, following = search.streams[name], search.streams[name].next
+
+    def next_one() -> Batch:
+        seen.append(following())
+        return seen[-1]
+
+    stream.next = next_one  # type: ignore[method-assign]
+    return seen
+
+
+def test_reference_and_variant_read_the_same_batches_of_the_weights_data() -> None:
+    search = search_of(on_text(prune_nats=0.0))
+    of_weights, of_alpha = read_by(search, "weight_data"), read_by(search, "alpha_data")
+    pruning = Pruning(search, [0, 0])
+    n_updates = pruning.advance()
+    assert n_updates == len(of_weights) == 2 * search.method.prune_steps
+    first, second = of_weights[: n_updates // 2], of_weights[n_updates // 2 :]
+    assert all(torch.equal(one.tokens, other.tokens) for one, other in zip(first, second, strict=True))
+    assert not torch.equal(first[0].tokens, first[1].tokens)
+    assert not of_alpha
+
+
+def test_comparisons_are_scored_on_alphas_part() -> None:
+    request = on_text()
+    parts = tiny.lettered_parts(request)
+    scored = Pruning(search_of(request, parts), [0, 0])._windows.batch.tokens
+    assert len(scored) == request.method.prune_windows
+    assert (scored // tiny.LETTERS == 1).all()
+
+
+def test_prune_steps_and_prune_windows_are_as_the_method_says() -> None:
+    for n_steps, n_windows in ((1, 4), (3, 16)):
+        pruning = Pruning(search_of(on_text(prune_steps=n_steps, prune_windows=n_windows)), [0, 0])
+        assert pruning.advance() == 2 * n_steps
+        assert len(pruning._trained_losses(pruning.path)) == n_windows
+
+
+@pytest.mark.parametrize("kind", [{}, tiny.RECURRENT, tiny.MASKED], ids=["plain", "memory", "masked"])
+def test_a_pass_runs_in_every_kind_of_space(kind: dict[str, Any]) -> None:
+    request = tiny.request(**{**kind, "method": {"prune_steps": 2, "prune_windows": 8}})
+    pruning = Pruning(search_of(request), [0, 0])
+    finished(pruning)
+    assert pruning.done
+
+
+def test_a_loss_that_is_no_number_ends_the_search() -> None:
+    search = search_of(on_text())
+    with torch.no_grad():
+        search.weights["backbone.embedding.weight"].fill_(math.nan)
+    with pytest.raises(SearchFailed, match="training diverged by step 0: the loss is nan; a lower lr"):
+        Pruning(search, [0, 0]).advance()
+
+
+# -- resuming ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [{}, tiny.RECURRENT], ids=["plain", "memory"])
+@pytest.mark.parametrize("prune_nats", [0.0, 10.0], ids=["strict", "lavish"])
+def test_resumed_between_comparisons_it_ends_in_the_same_bits(
+    kind: dict[str, Any], prune_nats: float, tmp_path: Path
+) -> None:
+    request = tiny.request(**{**kind, "method": {"prune_steps": 2, "prune_windows": 8, "prune_nats": prune_nats}})
+    whole = search_of(request)
+    undisturbed = Pruning(whole, [0, 0])
+    finished(undisturbed)
+
+    search = search_of(request)
+    pruning = Pruning(search, [0, 0])
+    while not pruning.done:  # taken up anew after every comparison
+        pruning.advance()
+        search.save(tmp_path / "trial")
+        tensors, state = pruning.tensors(), pruning.state()
+        search = search_of(request)
+        search.load(tmp_path / "trial")
+        pruning = Pruning(search, [0, 0])
+        pruning.restore(tensors, state)
+    assert pruning.path == undisturbed.path
+    assert pruning.effect_nats == undisturbed.effect_nats
+    assert pruning.effect_se == undisturbed.effect_se
+    for name, parameter in search.weights.items():
+        assert torch.equal(parameter, whole.weights[name]), name
+
+
+# -- the standard error -----------------------------------------------------------------------------------------------
+
+
+def test_the_error_of_windows_that_stand_alone_is_the_textbooks() -> None:
+    values = torch.randn(400, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    expected = float(values.std(correction=0)) / math.sqrt(400)
+    assert standard_error(values, neighbours=False) == pytest.approx(expected, rel=1e-12)
+    assert standard_error(torch.full((8,), 0.25), neighbours=True) == 0
+
+
+def test_neighbours_that_go_together_widen_the_error() -> None:
+    """Of runs of eight equal windows the mean knows an eighth as many values; the blocks see most of that."""
+    drawn = torch.randn(64, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    values = drawn.repeat_interleave(8)
+    truth = float(drawn.std()) / math.sqrt(64)
+    alone, together = standard_error(values, neighbours=False), standard_error(values, neighbours=True)
+    assert alone == pytest.approx(truth / math.sqrt(8), rel=0.02)
+    assert 0.7 * truth < together < 1.1 * truth
