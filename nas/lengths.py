@@ -172,5 +172,5 @@ def _is_quadratic(space: SearchSpace, number: int, length: int) -> bool:
 
 def _means(positions: Tensor, width: int) -> list[float | None]:
     """Of each `width` neighbours that are scored; None where none is."""
-    means: Sequence[float] = [float(each.nanmean()) for each in positions.split(width)]
+    means: Sequence[float] = [float(each.nanmean()) for each in torch.split(positions, width)]
     return [None if mean != mean else mean for mean in means]  # NaN is the only number that is not itself

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from nas import metrics
-from nas.config import SearchRequest
+from nas.config import SearchRequest, Task
+from nas.measure import PairedLatency
 from workers import stages
 from workers.folder import write_json
 from workers.stages import Comparison, Derived, Inputs, Searched
@@ -53,10 +54,11 @@ def run_search(request: SearchRequest, store: Store, trials: TrialRunner) -> dic
         "derived": winner.derived.entry,
         "parent": parent.derived.entry if parent else None,
         "rule": rule,
-        **_compared(comparison, inputs.request.task.quality_unit),
+        **_compared(comparison, inputs.request.task),
         "metrics": metrics.report(
             inputs.request.task, inputs.data.corpus, winner.outcomes, parent.outcomes if parent else ()
         ),
+        "lengths": stages.at_lengths(inputs.request.task, winner, parent),
         "positions": {"derived": winner.positions, "parent": parent.positions if parent else None},
         "export": exported,
         "seconds": seconds,
@@ -101,13 +103,13 @@ def _describe(inputs: Inputs, searched: Searched, derived: list[Derived], store:
     }
 
 
-def _compared(comparison: Comparison | None, unit: str) -> dict[str, Any]:
+def _compared(comparison: Comparison | None, task: Task) -> dict[str, Any]:
     if comparison is None:
-        return {"quality": None, "latency": None}
-    quality, latency = comparison.quality, comparison.latency
+        return {"quality": None, "latency": None, "latencies": []}
+    quality = comparison.quality
     return {
         "quality": {
-            "unit": unit,
+            "unit": task.quality_unit,
             "derived_bits_per_byte": quality.first_bits,
             "parent_bits_per_byte": quality.second_bits,
             "difference": quality.mean_bits,
@@ -117,12 +119,20 @@ def _compared(comparison: Comparison | None, unit: str) -> dict[str, Any]:
             "n_windows": quality.n_windows,
             "n_seeds": quality.n_seeds,
         },
-        "latency": {
-            "ratio": latency.ratio,
-            "low": latency.low,
-            "high": latency.high,
-            "repeatability": latency.repeatability,
-            "derived_ms": latency.ms["derived"],
-            "parent_ms": latency.ms["parent"],
-        },
+        "latency": _timed(comparison.latency),
+        "latencies": [
+            {"serve": serve.model_dump(), **_timed(latency)}
+            for serve, latency in zip(task.serve, comparison.latencies, strict=True)
+        ],
+    }
+
+
+def _timed(latency: PairedLatency) -> dict[str, Any]:
+    return {
+        "ratio": latency.ratio,
+        "low": latency.low,
+        "high": latency.high,
+        "repeatability": latency.repeatability,
+        "derived_ms": latency.ms["derived"],
+        "parent_ms": latency.ms["parent"],
     }

@@ -7,6 +7,7 @@ from workers.stages.compare import compare as compare
 from workers.stages.derive import derive_all as derive_all
 from workers.stages.derive import infer_rule as infer_rule
 from workers.stages.export import export as export
+from workers.stages.lengths import at_lengths as at_lengths
 from workers.stages.measure import measure as measure
 from workers.stages.passed_on import Comparison as Comparison
 from workers.stages.passed_on import Derived as Derived
@@ -15,3 +16,4 @@ from workers.stages.passed_on import Retrained as Retrained
 from workers.stages.passed_on import Searched as Searched
 from workers.stages.retrain import retrain as retrain
 from workers.stages.search import search as search
+from workers.stages.winner import describe_samples as describe_samples

@@ -1,4 +1,4 @@
-"""Compare: derived against parent, quality on test and latency in turns."""
+"""Compare: derived against parent, quality on test and latency in turns, in each serve mode."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LATENCY_ROUNDS = 200  # of the comparison that is reported
 def compare(
     inputs: Inputs, derived: Retrained, parent: Retrained | None, store: Store, trials: TrialRunner
 ) -> Comparison | None:
-    """Paired differences of the derived architecture against the parent; None without a parent.
+    """Paired differences of the derived architecture against its baseline; None without one.
 
     The timing is remembered in the folder: after a restart the export would have other bytes with other figures.
     """
@@ -32,25 +32,43 @@ def compare(
     nats = [each.test_nats(request.task) for each in (derived, parent)]
     quality = compare_quality(*nats, neighbours=not request.task.classifies)
     labels = [[*each.derived.architecture.labels] for each in (derived, parent)]
+    against = "present model" if parent.derived.role == "present" else "interleaved parent"
     path = store.folder / "latency.json"
-    remembered = json.loads(path.read_text()) if path.exists() else None
-    if remembered is not None and remembered["labels"] == labels:
-        return Comparison(quality, PairedLatency(**remembered["latency"]))
-    latency = trials.call(
-        request.resources, time_in_turns, request.model_dump(mode="json"), labels[0], labels[1], _LATENCY_ROUNDS
-    )
-    write_json(path, {"labels": labels, "latency": dataclasses.asdict(latency)})
-    return Comparison(quality, latency)
+    remembered = json.loads(path.read_text()) if path.exists() else {}
+    if remembered.get("labels") == labels and len(remembered.get("latencies", ())) == len(request.task.serve):
+        return Comparison(quality, [PairedLatency(**each) for each in remembered["latencies"]], against)
+    latencies = [
+        trials.call(
+            request.resources,
+            time_in_turns,
+            request.model_dump(mode="json"),
+            labels[0],
+            labels[1],
+            _LATENCY_ROUNDS,
+            mode,
+        )
+        for mode in range(len(request.task.serve))
+    ]
+    write_json(path, {"labels": labels, "latencies": [dataclasses.asdict(each) for each in latencies]})
+    return Comparison(quality, latencies, against)
 
 
 def time_in_turns(
-    request: Mapping[str, Any], derived: Sequence[str], parent: Sequence[str], rounds: int
+    request: Mapping[str, Any], derived: Sequence[str], parent: Sequence[str], rounds: int, mode: int = 0
 ) -> PairedLatency:
-    """Time both networks round-robin in this process. Weights do not matter to the time, so they are fresh ones."""
+    """Time both networks round-robin in this process. Weights do not matter to the time, so they are fresh ones.
+
+    Args:
+        request: as JSON.
+        derived: labels of the network in question.
+        parent: labels of its reference.
+        rounds: timed ones.
+        mode: number of the serve mode.
+    """
     parsed = SearchRequest.model_validate(request)
     networks = {
         "derived": build(parsed.network_config(derived, parsed.task.vocab_size)),
         "parent": build(parsed.network_config(parent, parsed.task.vocab_size)),
     }
     threads = max(1, int(parsed.resources.cpus))
-    return compare_latency(networks, parsed.task.serve[0], rounds, threads=threads)
+    return compare_latency(networks, parsed.task.serve[mode], rounds, threads=threads)

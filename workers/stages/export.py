@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from nas import metrics
+from nas.config import ServeMode
 from nas.export.bundle import write_bundle
 from nas.export.check import check_export
 from nas.retrain import load_network
+from workers.stages.lengths import at_lengths, line
 from workers.stages.passed_on import Comparison, Inputs, Retrained
 from workers.store import Store
 
@@ -55,12 +57,21 @@ def _figures(winner: Retrained, comparison: Comparison | None, inputs: Inputs) -
             figures[f"test {each['name']}, mean of the seeds"] = each["derived"]
         if each.get("majority") is not None:
             figures[f"{each['name']} of always answering the most frequent class"] = each["majority"]
+    if task.scored_lengths:
+        figures[f"test {unit} by tokens of input"] = line(at_lengths(task, winner, None))
     if comparison is not None:
-        quality, latency = comparison.quality, comparison.latency
+        quality = comparison.quality
         seeds = "1 seed" if quality.n_seeds == 1 else f"{quality.n_seeds} seeds"
         figures |= {
-            "against the interleaved parent": f"{quality.verdict}: {quality.mean_bits:+.4f} {unit}, "
+            f"against the {comparison.against}": f"{quality.verdict}: {quality.mean_bits:+.4f} {unit}, "
             f"95% interval {quality.low:+.4f} to {quality.high:+.4f}, {seeds}",
-            "latency against the parent": f"{latency.ratio:.3f}, repeatable to {latency.repeatability:.3f}",
+            f"latency against the {comparison.against}": "; ".join(
+                f"{_words(serve)}: {each.ratio:.3f}, repeatable to {each.repeatability:.3f}"
+                for serve, each in zip(task.serve, comparison.latencies, strict=True)
+            ),
         }
     return figures
+
+
+def _words(serve: ServeMode) -> str:
+    return f"{serve.mode} of {serve.batch} x {serve.query_length} tokens"

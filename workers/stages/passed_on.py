@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from nas.metrics import Outcome
 from nas.retrain import RetrainResult
 from nas.steps import StepRecord
 from workers.data import Prepared
+from workers.samples import Told
 from workers.store import Saved
 
 
@@ -44,11 +45,13 @@ class Searched:
         sample: its number.
         values: its hyper-parameters by JSON pointer.
         last: the last record of each seed.
+        told: what came of every sample, in order.
     """
 
     sample: int
     values: Mapping[str, float]
     last: Mapping[int, StepRecord]
+    told: Sequence[Told] = ()
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,19 @@ class Retrained:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Derived against parent: quality on test, latency in turns in one process."""
+    """Derived against parent: quality on test, latency in turns in one process.
+
+    Args:
+        quality: at the length of training.
+        latencies: of each serve mode, in the request's order.
+        against: what the derived one is held against, in words.
+    """
 
     quality: QualityDifference
-    latency: PairedLatency
+    latencies: list[PairedLatency]
+    against: str
+
+    @property
+    def latency(self) -> PairedLatency:
+        """At the first serve mode, which the budget holds for."""
+        return self.latencies[0]

@@ -19,7 +19,8 @@ def retrain(
     """Train every distinct derived architecture and the parent afresh, by one recipe and with the same seeds.
 
     Returns:
-        The derived one that validates best, and the parent (None where the request asks for no baseline).
+        The derived one that validates best, and what it is held against: the present model where the request asks for
+        it, else the parent; None where it asks for no baseline.
 
     Raises:
         SearchFailed: a retraining failed.
@@ -52,7 +53,8 @@ def retrain(
     candidates = [trained[each.architecture.hash] for each in derived if each.role == "budget"]
     winner = min(candidates, key=lambda each: (each.val_loss, each.derived.seed))
     store.chosen(winner.derived.id)
-    parents = [each for each in derived if each.role == "parent"]
-    if not parents:
+    baselines = {each.role: each for each in derived if each.role in ("present", "parent")}
+    against = baselines.get("present", baselines.get("parent"))
+    if against is None:
         return winner, None
-    return winner, dataclasses.replace(trained[parents[0].architecture.hash], derived=parents[0])
+    return winner, dataclasses.replace(trained[against.architecture.hash], derived=against)
