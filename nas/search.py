@@ -24,6 +24,7 @@ from nas.cost import LatencyTable
 from nas.data.objectives import Batch
 from nas.data.parts import Parts
 from nas.data.streams import HeldOut, Stream, held_out
+from nas.derive import derive
 from nas.gumbel import path_factor, sample, sample_pair, straight_through, temperature
 from nas.network import Memory
 from nas.one_search import search as search
@@ -141,6 +142,20 @@ class Search:
         numbers = range(len(costs))
         return [max(numbers, key=lambda number: (row[number], -costs[number], -number)) for row in probabilities]
 
+    def _affordable_path(self) -> Sequence[int]:
+        """The most probable path within all bounds of the budget, by the table."""
+        path, bounded = self.leading_path(), self.pressure.bounds
+        if all(bound.holds(path) for bound in bounded):
+            return path
+        found = derive(
+            self.alphas.probabilities().numpy(),
+            [0.0] * self.space.n_slots,  # no ties: what is a tie, comparisons will tell
+            self.space,
+            slot_costs=self.slot_costs.numpy(),
+            bounds=bounded,
+        )
+        return [self.space.labels.index(label) for label in found.labels]
+
     # -- one step of each kind ------------------------------------------------------------------------------------
 
     def advance(self) -> bool:
@@ -149,7 +164,7 @@ class Search:
             self.step += self.pruning.advance()
             return True
         phase = self.phase(self.step)
-        self._weight_step(self._draw_path(phase), skip=self.method.candidate_dropout if phase == "warm-up" else 0.0)
+        self._weight_step()
         self.step += 1
         if phase == "search":
             if self._alpha_is_due():
@@ -168,7 +183,7 @@ class Search:
         if self.winners is not None:
             self._found += flips(self.winners, self._swapped_losses(), self.updates, self.space.labels)
         if self.method.prune_steps:
-            self.pruning = Pruning(self, self.leading_path())
+            self.pruning = Pruning(self, self._affordable_path())
 
     def _swapped_losses(self) -> Tensor:
         self.supernet.eval()
@@ -195,10 +210,8 @@ class Search:
         most = self.allowed.sum(dim=-1).double().log().sum()
         return float(self.alphas.entropy().detach().sum() / most) if most > 0 else 0.0
 
-    def _weight_step(self, path: Sequence[int], *, skip: float = 0.0) -> None:
-        if skip:
-            drawn = torch.rand(len(path), generator=self.generators["paths"]).tolist()
-            path = [_SKIPPED if each < skip else choice for each, choice in zip(drawn, path, strict=True)]
+    def _weight_step(self) -> None:
+        path = self._draw_path()
         for slot, choice in enumerate(path):
             if choice != _SKIPPED:
                 self.updates[slot, choice] += 1
@@ -238,15 +251,22 @@ class Search:
 
         return forward
 
-    def _draw_path(self, phase: Phase) -> list[int]:
+    def _draw_path(self) -> list[int]:
         """A path for a weight step: fair in warm-up, afterwards alpha's own with 1 - uniform_share, then catching up.
 
         Paths of alpha alone would starve the losers, who then cannot return.
         """
+        phase, generator = self.phase(self.step), self.generators["paths"]
         if phase == "settle":
             return self.paths.catch_up(self.updates)
-        own = float(torch.rand((), generator=self.generators["paths"])) >= self.method.uniform_share
-        return self.paths.own(self.alphas.logits) if own and phase == "search" else self.paths.fair()
+        if phase == "search" and float(torch.rand((), generator=generator)) >= self.method.uniform_share:
+            return self.paths.own(self.alphas.logits)
+        path, skip = self.paths.fair(), self.method.candidate_dropout
+        if phase == "warm-up" and skip:
+            # Blocks that never ran without the others may only work with them (Bender et al. 2018).
+            drawn = torch.rand(len(path), generator=generator).tolist()
+            path = [_SKIPPED if each < skip else choice for each, choice in zip(drawn, path, strict=True)]
+        return path
 
     def _alpha_is_due(self) -> bool:
         """One alpha update after every (1 - alpha_share) / alpha_share weight updates beyond warm-up."""
@@ -404,7 +424,6 @@ class Search:
         """Write the whole state to one file, atomically; call it between records only."""
         assert not self._losses
         assert not self._found
-        assert self._began is not None
         tensors: dict[str, Tensor] = {f"supernet.{name}": parameter for name, parameter in self.weights.items()}
         tensors |= checkpoint.optimiser_tensors("optimiser", self.optimiser, self.weights)
         tensors |= {f"alphas.{name}": value for name, value in self.alphas.names.items()}
@@ -412,7 +431,7 @@ class Search:
         tensors |= {f"generator.{name}": each.get_state() for name, each in self.generators.items()}
         for name, stream in self.streams.items():
             tensors |= {f"stream.{name}.{key}": value for key, value in stream.state().items()}
-        tensors |= {"updates": self.updates, "began": self._began}
+        tensors |= {"updates": self.updates} | ({} if self._began is None else {"began": self._began})
         tensors |= {"gradients.mean": self.alphas.mean, "gradients.squares": self.alphas.squares}
         if self.pruning is not None:
             tensors |= {f"pruning.{name}": value for name, value in self.pruning.tensors().items()}
@@ -445,7 +464,7 @@ class Search:
             each.set_state(tensors[f"generator.{name}"])
         for name, stream in self.streams.items():
             stream.restore(checkpoint.prefixed(f"stream.{name}", tensors))
-        self.updates, self._began = tensors["updates"], tensors["began"]
+        self.updates, self._began = tensors["updates"], tensors.get("began")
         self.alphas.mean, self.alphas.squares = tensors["gradients.mean"], tensors["gradients.squares"]
         self.alphas.n_updates = state["n_alpha_updates"]
         self.step, self.seconds = state["step"], state["seconds"]
