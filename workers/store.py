@@ -145,6 +145,9 @@ class Store(Protocol):
     def fail(self, key: TrialKey, reason: str) -> None:
         """The trial ended without its last step."""
 
+    def prune(self, key: TrialKey, reason: str) -> None:
+        """The trial ends where it is: its sample is given up. Told once, however often it is said."""
+
     def newest(self, key: TrialKey) -> Saved | None:
         """The newest acknowledged checkpoint whose file is whole; all that was reported so far is kept by then."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ class TrialSpec:
         data: folder of the encoded data; None of a synthetic task.
         folder: the attempt's own; it is there.
         resume: checkpoint to go on from.
+        until: it stops to wait, saved, at its first report from this weight update on; None: it runs to its end.
     """
 
     key: TrialKey
@@ -47,6 +48,7 @@ class TrialSpec:
     data: str | None
     folder: str
     resume: str | None
+    until: int | None = None
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -58,7 +60,7 @@ class TrialSpec:
 
 
 def run_trial(spec: TrialSpec, report: Callable[[Report], None]) -> None:
-    """Run a trial to its end.
+    """Run a trial to its end, or to where it is to wait.
 
     Args:
         spec: what to run.
@@ -76,12 +78,16 @@ def run_trial(spec: TrialSpec, report: Callable[[Report], None]) -> None:
     folder = Path(spec.folder)
     device = device_fingerprint(request.resources.cpus, where)
     for record in work.run():
+        waits = spec.until is not None and record.step >= spec.until and not record.last
+        record = replace(record, checkpoint=record.checkpoint or waits)
         saved = None
         if record.checkpoint:
             path = folder / f"step-{record.step}.safetensors"
             work.save(path)
             saved = Saved(record.step, path, file_sha256(path), record.last)
         report(Report(record, saved, device))
+        if waits:
+            return
 
 
 def device_fingerprint(cpus: float, where: str) -> str:

@@ -22,11 +22,28 @@ def run(
 ) -> dict[str, str]:
     """Run what has not ended yet, each from its newest checkpoint; returns why trials failed, by `str(key)`."""
     store.plan(planned)
+    return go_on(inputs, planned, architectures, {}, store, trials)
+
+
+def go_on(
+    inputs: Inputs,
+    planned: Sequence[Planned],
+    architectures: Mapping[int, Architecture],
+    until: Mapping[int, int | None],
+    store: Store,
+    trials: TrialRunner,
+) -> dict[str, str]:
+    """As `run`, of trials that the store knows.
+
+    Args:
+        until: by sample, the weight update from which on its trials wait at their next report; None: they end.
+    """
     specs = []
     for each in planned:
         newest = store.newest(each.key)
         store.tidy(each.key)
-        if newest is not None and newest.last:
+        stop = until.get(each.key.sample)
+        if newest is not None and (newest.last or (stop is not None and newest.step >= stop)):
             continue
         folder = store.folder / "trials" / str(each.key) / f"attempt-{store.attempt}"
         # Made here and not by the trial: one that outlives its search must not bring back a folder that was deleted.
@@ -41,6 +58,7 @@ def run(
                 data=None if inputs.data.folder is None else str(inputs.data.folder),
                 folder=str(folder),
                 resume=str(newest.path) if newest is not None else None,
+                until=stop,
             )
         )
     failures = trials.run(specs, store) if specs else {}

@@ -1,67 +1,158 @@
-"""Search: samples x seeds, and which sample is best."""
+"""Search: samples x seeds in waves, which samples end early, and which one is best."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
+from nas.budgets import ROUNDING, BoundedCost, bounds
 from nas.errors import SearchFailed
+from nas.steps import StepRecord
+from workers import rungs
+from workers.rungs import SHARES, Standing
 from workers.samples import Told, next_wave
 from workers.stages.passed_on import Inputs, Searched
-from workers.stages.running import run, seeds_of, warn_if_short
+from workers.stages.running import go_on, seeds_of, warn_if_short
 from workers.store import Planned, Store, TrialKey
 from workers.trials import TrialRunner
 
 
 def search(inputs: Inputs, store: Store, trials: TrialRunner) -> Searched:
-    """Run samples x seeds, wave by wave; the best sample is the one with the least mean validation loss over its seeds.
+    """Run samples x seeds, wave by wave, and take the best sample: see `best`.
 
     Raises:
-        SearchFailed: a seed failed and there is no other sample.
+        SearchFailed: no sample came to its end with all of its seeds.
     """
     request = inputs.request
-    seeds = seeds_of(request, request.trials.n_seeds)
     told: list[Told] = []
-    reason = ""
+    stood: list[dict[int, Standing]] = [{} for _ in SHARES]  # by rung, then by sample
     while wave := next_wave(request, told):
-        numbered = [*enumerate(wave, start=len(told))]
-        planned = [
-            Planned(TrialKey("search", number, seed), request.method_with(values).n_steps, values)
-            for number, values in numbered
-            for seed in seeds
-        ]
-        failures = run(inputs, planned, {}, store, trials)
-        for number, values in numbered:
-            try:
-                score = _score([TrialKey("search", number, seed) for seed in seeds], failures, store)
-                told.append(Told(values, score))
-            except SearchFailed as error:
-                reason = str(error)
-                told.append(Told(values, None))
-    scored = [(sample.score, number) for number, sample in enumerate(told) if sample.score is not None]
-    if not scored:
-        raise SearchFailed(reason)
-    _, best = min(scored)
-    last = {seed: store.records(TrialKey("search", best, seed))[-1] for seed in seeds}
-    method = request.method_with(told[best].values)
+        told += _run_wave(inputs, dict(enumerate(wave, start=len(told))), stood, store, trials)
+    chosen = best(told, bounded(inputs))
+    last = {seed: store.records(TrialKey("search", chosen, seed))[-1] for seed in _seeds(inputs)}
+    method = request.method_with(told[chosen].values)
     for seed, record in last.items():
-        warn_if_short(TrialKey("search", best, seed), record.step, method.n_steps, method.max_minutes, store)
-    return Searched(best, told[best].values, last)
+        if method.stop_when_stable and record.phase not in ("warm-up", "search"):
+            continue  # the search phase may have ended early of its own accord, and has said so
+        warn_if_short(TrialKey("search", chosen, seed), record.step, method.n_steps, method.max_minutes, store)
+    return Searched(chosen, told[chosen].values, last, told)
 
 
-def _score(keys: Sequence[TrialKey], failures: Mapping[str, str], store: Store) -> float:
-    """Mean over the seeds of the last validation loss of the most probable path, nats per token.
+def best(told: Sequence[Told], bound: BoundedCost | None) -> int:
+    """Of the samples that meet the bound the one with the least loss; where none does, the one nearest to it.
 
     Raises:
-        SearchFailed: a seed failed, or its alpha was never updated.
+        SearchFailed: none has come to its end.
+    """
+    ended = [number for number, sample in enumerate(told) if sample.state == "succeeded"]
+    if not ended:
+        raise SearchFailed(next(sample.reason for sample in reversed(told) if sample.state == "failed") or "")
+    return min(ended, key=lambda number: (excess(told[number].cost, bound), told[number].loss, number))
+
+
+def bounded(inputs: Inputs) -> BoundedCost | None:
+    """The budget's first bound, which samples are judged by beside their loss."""
+    return next(iter(bounds(inputs.request, inputs.table)), None)
+
+
+def excess(cost: float | None, bound: BoundedCost | None) -> float:
+    """What a cost is over a bound, in its unit; 0 within it, and without one."""
+    if bound is None or cost is None or cost <= bound.target * (1 + ROUNDING):
+        return 0.0
+    return cost - bound.target
+
+
+def _run_wave(
+    inputs: Inputs,
+    wave: Mapping[int, dict[str, float]],
+    stood: Sequence[dict[int, Standing]],
+    store: Store,
+    trials: TrialRunner,
+) -> list[Told]:
+    """Run samples, by their numbers, from rung to rung; returns what came of each, in order.
+
+    Args:
+        stood: of earlier waves; this one is put in.
+    """
+    request, bound, seeds = inputs.request, bounded(inputs), _seeds(inputs)
+    methods = {number: request.method_with(values) for number, values in wave.items()}
+    keys = {number: [TrialKey("search", number, seed) for seed in seeds] for number in wave}
+    n_slots, n_candidates = request.space.n_slots, len(request.space.candidates)
+    planned = [
+        Planned(key, methods[number].most_steps(n_slots, n_candidates), wave[number])
+        for number in wave
+        for key in keys[number]
+    ]
+    store.plan(planned)
+    prunes = request.trials.pruner == "asha" and request.trials.n_samples > rungs.LEAST
+    told: dict[int, Told] = {}
+    for rung in range(len(SHARES) + 1) if prunes else [len(SHARES)]:
+        until = {number: rungs.until(rung, methods[number].n_steps) for number in wave}
+        going = [each for each in planned if each.key.sample not in told]
+        failures = go_on(inputs, going, {}, until, store, trials)
+        there: dict[int, list[StepRecord]] = {}
+        for number in sorted({each.key.sample for each in going}):
+            reasons = [f"trial {key} failed: {failures[str(key)]}" for key in keys[number] if str(key) in failures]
+            if reasons:
+                _give_up(keys[number], failures, f"another seed of its sample failed: {reasons[0]}", store)
+                told[number] = Told(wave[number], "failed", rung=rung, reason=reasons[0])
+            else:
+                there[number] = [_at(store.records(key), until[number]) for key in keys[number]]
+        if rung == len(SHARES):
+            told |= {number: _ended(wave[number], records, bound) for number, records in there.items()}
+            break
+        standing = {number: _standing(records, bound) for number, records in there.items()}
+        stood[rung].update(standing)
+        for number, reason in rungs.dropped(standing, stood[rung]).items():
+            _give_up(keys[number], {}, reason, store)
+            losses = tuple(rungs.judged_loss(record) for record in there[number])
+            told[number] = Told(wave[number], "pruned", losses, _mean_cost(there[number], bound), rung + 1, reason)
+    return [told[number] for number in wave]
+
+
+def _give_up(keys: Sequence[TrialKey], failures: Mapping[str, str], reason: str, store: Store) -> None:
+    """End what waits of a sample; a trial that has failed, or whose time had run out, has told its own end."""
+    for key in keys:
+        newest = store.newest(key)
+        if str(key) not in failures and not (newest is not None and newest.last):
+            store.prune(key, reason)
+
+
+def _at(records: Sequence[StepRecord], until: int | None) -> StepRecord:
+    """The first record from a weight update on; the last one where the trial has none, or runs to its end."""
+    return next((record for record in records if until is not None and record.step >= until), records[-1])
+
+
+def _standing(records: Sequence[StepRecord], bound: BoundedCost | None) -> Standing:
+    """Of a sample at a rung, from a record of each seed."""
+    loss = sum(rungs.judged_loss(record) for record in records) / len(records)
+    return Standing(loss, excess(_mean_cost(records, bound), bound), max(record.step for record in records))
+
+
+def _ended(values: dict[str, float], records: Sequence[StepRecord], bound: BoundedCost | None) -> Told:
+    """Of a sample that came to its end, from the last record of each seed.
+
+    The loss is that of the path which the parsimony pass holds, and without the pass of alpha's leading one.
     """
     losses = []
-    for key in keys:
-        if str(key) in failures:
-            raise SearchFailed(f"trial {key} failed: {failures[str(key)]}")
-        loss = store.records(key)[-1].val_loss_argmax
+    for record in records:
+        loss = record.val_loss_argmax if record.val_loss is None else record.val_loss
         if loss is None:
-            raise SearchFailed("alpha was never updated; give the search more steps, or a smaller warmup_share")
+            reason = "alpha was never updated; give the search more steps, or a smaller warmup_share"
+            return Told(values, "failed", rung=len(SHARES), reason=reason)
         losses.append(loss)
-    return float(np.mean(losses))
+    return Told(values, "succeeded", tuple(losses), _mean_cost(records, bound), len(SHARES))
+
+
+def _mean_cost(records: Sequence[StepRecord], bound: BoundedCost | None) -> float | None:
+    """Over the seeds: of the path that the parsimony pass holds, and before it what alpha's probabilities expect."""
+    if bound is None:
+        return None
+    costs = []
+    for record in records:
+        assert record.probabilities is not None
+        costs.append(bound.expected(record.probabilities) if record.path is None else bound.of(record.path))
+    return sum(costs) / len(costs)
+
+
+def _seeds(inputs: Inputs) -> list[int]:
+    return seeds_of(inputs.request, inputs.request.trials.n_seeds)
