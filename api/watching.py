@@ -19,6 +19,7 @@ from rich.text import Text
 
 from api import show
 from api.plain import plain
+from nas.config import Method
 
 PLAIN_S = 10.0  # between two lines where the output is no terminal
 
@@ -29,6 +30,7 @@ class _Trial:
     seed: str
     base: int = 0  # step at which this run of the search found it: what went before took none of its time
     step: int = 0
+    is_over: bool = False  # ended, maybe sooner than planned, or given up
     row: dict[str, Any] = field(default_factory=dict)  # newest report
     probabilities: list[list[float | None]] | None = None
     null_gaps: list[float] | None = None
@@ -49,6 +51,11 @@ class Picture:
         self._now = now
         self._looks = show.looks(request["space"]["candidates"])
         self._labels = [candidate["label"] for candidate in request["space"]["candidates"]]
+        method = Method.model_validate(request["method"])
+        self._most = {
+            "search": method.most_steps(request["space"]["n_slots"], len(self._labels)),
+            "retrain": int(request["retrain"]["n_steps"]),
+        }
         self._trials: dict[str, _Trial] = {}
         self._started: float | None = None
         self._newest = 0.0  # time of the newest event; a replay goes through the past faster than it happened
@@ -72,8 +79,7 @@ class Picture:
             self.warning = plain(data["message"])
         elif kind == "trial":
             trial = self._trial(data)
-            if data["state"] == "succeeded":
-                trial.step = self._n_steps(trial)
+            trial.is_over = data["state"] == "succeeded" or (data["state"] == "cancelled" and bool(data.get("reason")))
         elif kind == "reports":
             for row in data.get("reports") or [data["record"]]:
                 self._report(self._trial(data), row)
@@ -81,16 +87,20 @@ class Picture:
             self.stage = "queued" if kind == "requeued" else kind
 
     def progress(self) -> tuple[int, int]:
-        """Weight updates done and planned; what retraining will take is a guess until it has begun."""
+        """Weight updates done and planned; what retraining will take is a guess until it has begun.
+
+        A trial that ended sooner than it might have counts as all that was planned for it.
+        """
         searches = self.request["trials"]["n_samples"] * self.request["trials"]["n_seeds"]
-        planned = {"search": searches * self.request["method"]["n_steps"], "retrain": 0}
+        planned = {"search": searches * self._most["search"], "retrain": 0}
         done = {"search": 0, "retrain": 0}
         retrainings = [trial for trial in self._trials.values() if trial.kind == "retrain"]
         architectures = self.request["trials"]["n_seeds"] + len(self.request["retrain"]["baselines"])
         guess = architectures * self.request["retrain"]["n_seeds"]
-        planned["retrain"] = (len(retrainings) or guess) * self.request["retrain"]["n_steps"]
+        planned["retrain"] = (len(retrainings) or guess) * self._most["retrain"]
         for trial in self._trials.values():
-            done[trial.kind] += trial.step
+            most = self._most[trial.kind]
+            done[trial.kind] += most if trial.is_over else min(trial.step, most)
         if self.stage in ("deriving", "retraining", "diagnosing", "exporting", "succeeded"):
             done["search"] = planned["search"]
         if self.stage in ("exporting", "succeeded"):
@@ -98,13 +108,13 @@ class Picture:
         return min(done["search"], planned["search"]) + min(done["retrain"], planned["retrain"]), sum(planned.values())
 
     def seconds_left(self) -> float | None:
-        """At the pace since this run started; None while there is no pace."""
+        """At the pace since this run started, by what it has really done; None while there is no pace."""
         if self._started is None:
             return None
         done, planned = self.progress()
-        before = sum(trial.base for trial in self._trials.values())
+        run = sum(trial.step - trial.base for trial in self._trials.values())
         elapsed = self._newest - self._started
-        return elapsed * (planned - done) / (done - before) if before < done < planned and elapsed > 1 else None
+        return elapsed * (planned - done) / run if run > 0 and done < planned and elapsed > 1 else None
 
     def line(self) -> str:
         """One line without colours, for logs."""
@@ -151,10 +161,6 @@ class Picture:
             kind = data.get("kind") or (parts[0] if parts[0] in ("search", "retrain") else "search")
             self._trials[name] = _Trial(kind, str(data.get("seed", parts[-1])))
         return self._trials[name]
-
-    def _n_steps(self, trial: _Trial) -> int:
-        steps: int = self.request["method" if trial.kind == "search" else "retrain"]["n_steps"]
-        return steps
 
     def _running(self) -> list[_Trial]:
         """Trials of the present stage that have reported, four at most."""

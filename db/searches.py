@@ -13,7 +13,21 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, func, insert, null, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    and_,
+    bindparam,
+    case,
+    func,
+    insert,
+    null,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy import delete as delete_from
 
 from db import clock, events, paging
@@ -31,7 +45,10 @@ _WAITING = ("queued", "lost", "pre-empted")  # trials that a next attempt would 
 
 @dataclass(frozen=True)
 class Progress:
-    """Weight updates done and planned over all trials; `share` in [0, 1]; `eta_s` None while the speed is unknown."""
+    """Weight updates done and planned over all trials; `share` in [0, 1]; `eta_s` None while the speed is unknown.
+
+    A trial that ended sooner than it might have, or was given up, counts as all that was planned for it.
+    """
 
     step: int
     n_steps: int
@@ -174,10 +191,15 @@ def of_trials(column: ColumnElement[int]) -> ColumnElement[int]:
     return total.correlate(searches).scalar_subquery()
 
 
+# A trial that was cancelled for a reason was given up, and is not begun again; one that its search's end cut off is.
+_IS_OVER = or_(trials.c.state == "succeeded", and_(trials.c.state == "cancelled", trials.c.reason.is_not(None)))
+_DONE = case((or_(_IS_OVER, trials.c.step > trials.c.n_steps), trials.c.n_steps), else_=trials.c.step)
+
 # Built once: putting the statement together costs more than running it.
 _SELECT: Select[Any] = select(
     searches,
     of_trials(trials.c.step).label("trials_step"),
+    of_trials(_DONE).label("trials_done"),
     of_trials(trials.c.n_steps).label("trials_n_steps"),
     clock.now().label("now"),
 )
@@ -212,15 +234,16 @@ def _search(row: Row[Any]) -> Search:
 
 
 def _progress(row: Row[Any]) -> Progress:
-    step = int(row.trials_step)
-    n_steps = max(row.n_steps, int(row.trials_n_steps), step)
+    step = int(row.trials_done)
+    n_steps = max(row.n_steps, int(row.trials_n_steps))
     if row.state == "succeeded":
         return Progress(step, n_steps, 1.0, 0.0)
     share = step / n_steps if n_steps else 0.0
     if row.state != "running":
         return Progress(step, n_steps, share, None)
-    # the speed of this attempt: earlier ones ended at some time that nobody knows
-    steps_since, seconds = step - row.claimed_step, row.now - row.claimed_at
+    # The speed of this attempt: earlier ones ended at some time that nobody knows. By what was really done: what a trial
+    # has saved must not be taken for speed, or the time left would grow again behind it.
+    steps_since, seconds = int(row.trials_step) - row.claimed_step, row.now - row.claimed_at
     eta_s = (n_steps - step) * seconds / steps_since if steps_since > 0 else None
     return Progress(step, n_steps, share, eta_s)
 

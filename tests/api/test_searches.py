@@ -39,7 +39,7 @@ def test_a_submitted_search_is_queued_with_every_default_written_out(service: Ru
     assert (search["state"], search["stage"], search["reason"]) == ("queued", None, None)
     assert search["request"] == SearchRequest.model_validate(TINY).model_dump(mode="json")
     assert search["labels"] == ["attention", "ffn", "identity"]
-    assert search["progress"] == {"step": 0, "n_steps": 2 * 20 + 3 * 2 * 10, "share": 0, "eta_s": None}
+    assert search["progress"] == {"step": 0, "n_steps": 2 * (20 + 2 * 3 * 50) + 3 * 2 * 10, "share": 0, "eta_s": None}
     assert service.http.get(answer.headers["location"]).json() == search
 
 
@@ -345,9 +345,10 @@ def test_a_result_comes_only_when_the_search_has_one(service: Running, claimed: 
 
 def test_planned_steps_count_searches_and_retrainings() -> None:
     request = SearchRequest.model_validate(
-        {"trials": {"n_seeds": 3}, "method": {"n_steps": 100}, "retrain": {"n_steps": 10}}
+        {"trials": {"n_seeds": 3}, "method": {"n_steps": 100, "prune_steps": 7}, "retrain": {"n_steps": 10}}
     )
-    assert planned_steps(request) == 3 * 100 + (3 + 1) * 2 * 10
+    comparisons = request.space.n_slots * len(request.space.candidates)
+    assert planned_steps(request) == 3 * (100 + comparisons * 7) + (3 + 1) * 2 * 10
 
 
 def test_a_locked_database_is_a_503_that_may_be_retried(service: Running, submitted: dict[str, Any]) -> None:

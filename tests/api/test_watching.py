@@ -11,7 +11,8 @@ from nas.config import SearchRequest
 from tests.api.running import TINY
 
 REQUEST = SearchRequest.model_validate(TINY | {"trials": {"n_seeds": 2}}).model_dump(mode="json")
-PLANNED = 2 * 20 + 3 * 2 * 10
+SEARCHING = 2 * (20 + 2 * 3 * 50)  # of each seed the parsimony pass may compare each of 3 candidates in 2 slots
+PLANNED = SEARCHING + 3 * 2 * 10
 ROW = {"train_loss": 2.5, "val_loss": None, "val_loss_soft": 2.25, "val_loss_argmax": 2.0, "null_gaps": [0.1, 0.1]}
 MATRIX = [[0.8, 0.1, 0.1], [0.34, 0.33, 0.33]]
 
@@ -39,14 +40,28 @@ def test_the_picture_counts_steps_over_trials_and_estimates_the_time_left() -> N
 def test_retrainings_replace_the_guess_once_they_are_known() -> None:
     picture = Picture(REQUEST, now=lambda: 0.0)
     picture.tell("stage", {"stage": "retraining"}, at=0.0)
-    assert picture.progress() == (40, PLANNED)
+    assert picture.progress() == (SEARCHING, PLANNED)
     for seed in (0, 1):
         picture.tell("trial", {"trial": f"retrain-0-{seed}", "kind": "retrain", "state": "queued"}, at=1.0)
-    assert picture.progress() == (40, 40 + 2 * 10)
+    assert picture.progress() == (SEARCHING, SEARCHING + 2 * 10)
     picture.tell("trial", {"trial": "retrain-0-0", "state": "succeeded"}, at=2.0)
-    assert picture.progress() == (50, 60)
+    assert picture.progress() == (SEARCHING + 10, SEARCHING + 20)
     picture.tell("succeeded", {}, at=3.0)
-    assert picture.progress() == (60, 60)
+    assert picture.progress() == (SEARCHING + 20, SEARCHING + 20)
+
+
+def test_a_trial_that_ended_sooner_or_was_given_up_is_done_but_gives_no_speed() -> None:
+    picture = Picture(REQUEST, now=lambda: 0.0)
+    picture.tell("started", {}, at=0.0)
+    for name in ("search-0-0", "search-0-1"):
+        picture.tell("reports", rows(name, 0, 20), at=10.0)
+    picture.tell("trial", {"trial": "search-0-0", "state": "succeeded"}, at=10.0)
+    assert picture.progress() == (SEARCHING // 2 + 20, PLANNED)
+    assert picture.seconds_left() == 10.0 * (PLANNED - SEARCHING // 2 - 20) / 40
+    picture.tell("trial", {"trial": "search-0-1", "state": "cancelled", "reason": None}, at=11.0)
+    assert picture.progress()[0] == SEARCHING // 2 + 20
+    picture.tell("trial", {"trial": "search-0-1", "state": "cancelled", "reason": "pruned at step 20"}, at=11.0)
+    assert picture.progress()[0] == SEARCHING
 
 
 def test_what_was_done_before_a_restart_does_not_count_as_pace() -> None:

@@ -339,3 +339,27 @@ def test_states_are_closed_in_the_database(engine: Engine) -> None:
             connection.execute(text(f"UPDATE searches SET {change}"))
     with reading(engine) as connection:
         assert connection.scalars(select(models.searches.c.state)).all() == ["queued"]
+
+
+def test_a_trial_that_ended_sooner_or_was_given_up_counts_as_done_but_not_as_speed(engine: Engine) -> None:
+    search_id = queued(engine, n_steps=400)
+    lease = claim(engine).lease
+    with transaction(engine) as connection:
+        wanted = [trials.NewTrial("search", 0, seed, 100, {}) for seed in range(4)]
+        ended, given_up, waiting, failed = trials.ensure(connection, lease, wanted)
+        for trial in (ended, given_up, waiting, failed):
+            reports.insert(connection, lease, [report(trial.id, 25)])
+        connection.execute(update(models.searches).values(claimed_at=models.searches.c.claimed_at - 100))
+    before = get(engine, search_id).progress
+    with transaction(engine) as connection:
+        trials.finish(connection, lease, ended.id, "succeeded")
+        trials.finish(connection, lease, given_up.id, "cancelled", reason="pruned at step 25: behind 3 of 3")
+        trials.finish(connection, lease, failed.id, "failed", reason="diverged")
+    after = get(engine, search_id).progress
+    assert (before.step, after.step, after.n_steps) == (100, 250, 400)
+    assert before.eta_s is not None
+    assert after.eta_s is not None
+    assert after.eta_s == pytest.approx(before.eta_s / 2, rel=0.5)  # half is left, at the same speed; clocks go on
+    with transaction(engine) as connection:
+        searches.finish(connection, lease, "cancelled")
+    assert get(engine, search_id).progress.step == 250  # a trial that the search's end cut off has not done its part
