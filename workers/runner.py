@@ -53,6 +53,7 @@ def run_search(request: SearchRequest, store: Store, trials: TrialRunner) -> dic
         **_describe(inputs, searched, derived, store),
         "derived": winner.derived.entry,
         "parent": parent.derived.entry if parent else None,
+        **stages.describe_samples(inputs, searched),
         "rule": rule,
         **_compared(comparison, inputs.request.task),
         "metrics": metrics.report(
