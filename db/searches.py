@@ -241,8 +241,8 @@ def _progress(row: Row[Any]) -> Progress:
     share = step / n_steps if n_steps else 0.0
     if row.state != "running":
         return Progress(step, n_steps, share, None)
-    # The speed of this attempt: earlier ones ended at some time that nobody knows. By what was really done: what a trial
-    # has saved must not be taken for speed, or the time left would grow again behind it.
+    # The speed of this attempt: earlier ones ended at some time that nobody knows. By what was really done: the updates
+    # that a trial was spared are no speed, or the time left would grow again behind it.
     steps_since, seconds = int(row.trials_step) - row.claimed_step, row.now - row.claimed_at
     eta_s = (n_steps - step) * seconds / steps_since if steps_since > 0 else None
     return Progress(step, n_steps, share, eta_s)
