@@ -38,7 +38,12 @@ class Method(Config):
     alpha_draws: int = Field(1, ge=1, le=16, description="samples that each alpha gradient is the mean of")
     tau_start: float = Field(5.0, gt=0, le=100, description="temperature during warm-up")
     tau_end: float = Field(0.2, gt=0, le=100, description="temperature of the last step")
-    cost_weight: float = Field(0.1, ge=0, le=100, description="nats per token of pressure when twice over the budget")
+    cost_weight: float = Field(
+        0.1,
+        ge=0,
+        le=100,
+        description="hinge: nats per token at twice the budget; dual: a tenth of its gain there in an alpha update",
+    )
     pressure: Literal["dual", "hinge"] = Field(
         "dual", description="dual: grows by itself until the budget is met; hinge: cost_weight as it is"
     )

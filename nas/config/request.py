@@ -128,10 +128,19 @@ class SearchRequest(Config):
             raise ValueError(f"train_length {self.task.train_length} is longer than max_len {self.space.max_len}")
         for serve in self.task.serve:
             trained = self.task.train_length
-            bounded = self.space.bounded_by(serve.query_length, trained)
+            decodes = serve.mode == "decode"
+            bounded = self.space.bounded_by(serve.query_length + decodes, trained)
             if bounded is not None:
+                more = ", with the token that is decoded," if decodes else ""
                 raise ValueError(
-                    f"query_length {serve.query_length} is longer than train_length {trained}, and {bounded}"
+                    f"query_length {serve.query_length}{more} is longer than train_length {trained}, and {bounded}"
+                )
+            if decodes:
+                self._check_decodes("serve mode 'decode'")
+            if decodes and serve.memory_length:
+                raise ValueError(
+                    f"memory_length of serve mode 'decode' is {serve.memory_length}, but its cache holds all that was "
+                    "read; count it in query_length, and leave memory_length 0"
                 )
             kept = self.space.shape().kept_tokens(training=False)
             if serve.memory_length > kept:
@@ -139,18 +148,21 @@ class SearchRequest(Config):
                     f"memory_length of a serve mode is {serve.memory_length} but slots keep {kept} tokens in "
                     "evaluation; raise space.eval_memory_length"
                 )
+        if self.budget.cache_bytes is not None:
+            self._check_decodes("budget.cache_bytes")
         self._check_objective()
         vocab_size = self.task.vocab_size
         self.network_config([self.space.labels[0]] * self.space.n_slots, vocab_size)  # refuses what it must
         families = {candidate.family for candidate in self.space.candidates}
-        budget = self.budget.latency
-        needs_parent = "interleaved" in self.retrain.baselines or (
-            budget is not None and budget.ratio_to_parent is not None
+        bounds = (self.budget.latency, self.budget.parameters, self.budget.flops, self.budget.cache_bytes)
+        needs_parent = "interleaved" in self.retrain.baselines or any(
+            bound is not None and bound.ratio_to_parent is not None for bound in bounds
         )
         if needs_parent and not {"attention", "ffn"} <= families:
             raise ValueError(
                 f"the interleaved parent needs candidates of families attention and ffn; the space has "
-                f"{', '.join(sorted(families))}; without them set retrain.baselines to [] and the budget in ms"
+                f"{', '.join(sorted(families))}; without them set retrain.baselines to [], and bounds of the budget in "
+                "numbers, not as ratios"
             )
         if "present" in self.retrain.baselines and self.space.present is None:
             raise ValueError(
@@ -179,6 +191,13 @@ class SearchRequest(Config):
             for bounds in product((one.low, one.high), (other.low, other.high)):
                 self.method_with({one.pointer: bounds[0], other.pointer: bounds[1]})
         return self
+
+    def _check_decodes(self, subject: str) -> None:
+        if not self.space.causal or self.task.classifies:
+            kind = "an encoder" if not self.space.causal else "a classifier"
+            raise ValueError(
+                f"{subject} is of decoders that predict tokens one by one, and this is {kind}; leave it out"
+            )
 
     def _check_objective(self) -> None:
         task, space, backbone = self.task, self.space, self.space.backbone

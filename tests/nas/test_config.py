@@ -321,7 +321,7 @@ def test_space_without_attention_has_no_interleaved_parent(request_without_paren
         (
             "",
             "Value error, the interleaved parent needs candidates of families attention and ffn; the space has ffn, "
-            "sgu; without them set retrain.baselines to [] and the budget in ms",
+            "sgu; without them set retrain.baselines to [], and bounds of the budget in numbers, not as ratios",
         )
     ]
 
@@ -348,6 +348,48 @@ def test_every_field_of_a_request_says_what_it_means_or_is_a_part() -> None:
         if not field.description and name != "alpha_estimator"
     ]
     assert silent == []
+
+
+@pytest.mark.parametrize("bound", ["parameters", "flops", "cache_bytes"])
+def test_a_bound_relative_to_the_parent_needs_one(bound: str) -> None:
+    space = {"candidates": ["sgu", "ffn"]}
+    request = {"space": space, "retrain": {"baselines": []}}
+    assert refusals({**request, "budget": {bound: {"ratio_to_parent": 0.5}}})[0][1].startswith(
+        "Value error, the interleaved parent needs candidates of families attention and ffn"
+    )
+    assert SearchRequest.model_validate({**request, "budget": {bound: {"at_most": 1e6}}})
+
+
+@pytest.mark.parametrize(
+    ("request_of_another_kind", "message"),
+    [
+        (
+            {"task": {"objective": "masked_lm", "serve": [{}, {"mode": "decode", "query_length": 8}]},
+             "space": {"causal": False}},
+            "serve mode 'decode' is of decoders that predict tokens one by one, and this is an encoder; leave it out",
+        ),
+        (
+            {"task": {"objective": "sequence_classification"}, "space": {"backbone": {"pooling": "mean"}},
+             "budget": {"cache_bytes": {"at_most": 1}}},
+            "budget.cache_bytes is of decoders that predict tokens one by one, and this is a classifier; leave it out",
+        ),
+        (
+            {"space": {"memory_length": 64, "candidates": ["attention", "ffn"]},
+             "task": {"serve": [{"mode": "decode", "query_length": 8, "memory_length": 64}]}},
+            "memory_length of serve mode 'decode' is 64, but its cache holds all that was read; count it in "
+            "query_length, and leave memory_length 0",
+        ),
+        (
+            {"task": {"serve": [{"mode": "decode", "query_length": 128}]}, "space": {}},
+            "query_length 128, with the token that is decoded, is longer than train_length 128, and candidate 'sgu' "
+            "cannot run there: its spatial weights are one for each pair of positions, so it cannot run beyond "
+            "max_len, 128 tokens",
+        ),
+    ],
+    ids=["encoder", "classifier", "memory", "length"],
+)  # fmt: skip
+def test_decoding_is_refused_where_there_is_none(request_of_another_kind: dict[str, Any], message: str) -> None:
+    assert refusals(request_of_another_kind) == [("", f"Value error, {message}")]
 
 
 def test_serve_mode_beyond_max_len_needs_candidates_that_can_run_there() -> None:
