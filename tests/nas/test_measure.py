@@ -2,6 +2,7 @@
 
 import itertools
 import time
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -12,10 +13,11 @@ from torch import Tensor
 
 from nas import measure
 from nas.blocks import block_classes
-from nas.blocks.base import Context
+from nas.blocks.base import Cache, Context
+from nas.calls import network_call, slot_calls
 from nas.config import SearchSpace, ServeMode
 from nas.cost import LatencyTable, entry_key
-from nas.measure import compare_latency, device_description, fit_offset_and_scale, measure_table
+from nas.measure import compare_latency, device_description, fit_offset_and_scale, measure_table, verdict
 from nas.network import Memory, Network, Slot
 from tests import tiny
 
@@ -122,6 +124,69 @@ def test_networks_are_compared_with_memory(recurrent: SearchSpace, monkeypatch: 
     monkeypatch.setattr(Network, "forward", watching)
     assert compare_latency(networks, ServeMode(batch=2, query_length=16, memory_length=24), 8).n_rounds == 8
     assert given == {(24, None), (None, None)}
+
+
+@pytest.mark.parametrize("mode", ["decode", "training"])
+def test_each_serve_mode_has_a_table_and_a_comparison_of_its_own(
+    space: SearchSpace, table: LatencyTable, mode: Literal["decode", "training"]
+) -> None:
+    serve = ServeMode(mode=mode, batch=2, query_length=15)
+    found = measure_table(space, serve, vocab_size=256, threads=1)
+    assert set(found.entries) == {entry_key(candidate, space, serve) for candidate in space.candidates}
+    assert not set(found.entries) & set(table.entries)
+    assert found.error_p95 >= found.error_median >= 0
+    compared = compare_latency({"deep": network(["ffn"] * 12), "shallow": network(["ffn"] * 2)}, serve, 16)
+    assert compared.ratio > 1 + compared.repeatability
+    for each, ms in compared.ms.items():
+        low, high = compared.ms_interval[each]
+        assert 0 < low <= ms <= high
+
+
+def test_decoding_is_timed_one_token_behind_those_that_were_read(
+    space: SearchSpace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places: set[tuple[int, int, tuple[int, ...]]] = set()
+    step = Slot.step
+
+    def watching(self: Slot, x: Tensor, cache: Cache) -> Tensor:
+        places.add((cache.position, cache.capacity, tuple(x.shape)))
+        return step(self, x, cache)
+
+    monkeypatch.setattr(Slot, "step", watching)
+    measure_table(space, ServeMode(mode="decode", batch=2, query_length=11), vocab_size=256, threads=1)
+    assert places == {(11, 12, (2, 1, 16))}
+
+
+def test_a_training_call_gives_every_weight_a_gradient_and_changes_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    gradients: list[int] = []
+    grad = torch.autograd.grad
+
+    def watching(outputs: Any, inputs: Any, *rest: Any, **named: Any) -> Any:
+        found = grad(outputs, inputs, *rest, **named)
+        gradients.append(sum(each is not None for each in found))
+        return found
+
+    monkeypatch.setattr(torch.autograd, "grad", watching)
+    net = network(["attention", "ffn"]).train()
+    before = {name: tensor.clone() for name, tensor in net.state_dict().items()}
+    network_call(net, ServeMode(mode="training", batch=2, query_length=16))()
+    assert gradients == [len([*net.parameters()])]
+    for number, call in slot_calls(net, ServeMode(mode="training", batch=2, query_length=16)).items():
+        call()
+        slot = net.slots[str(number)]
+        assert gradients[-1] == 1 + len([*slot.parameters()])
+    for name, tensor in net.state_dict().items():
+        assert torch.equal(tensor, before[name])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [(0.8, 0.9, "within"), (0.8, 1.0, "within"), (0.9, 1.1, "cannot tell"), (1.01, 1.1, "over")],
+)
+def test_an_interval_that_reaches_over_the_bound_on_both_sides_cannot_tell(
+    low: float, high: float, expected: str
+) -> None:
+    assert verdict(low, high, 1.0) == expected
 
 
 def test_space_of_identity_alone_can_be_measured() -> None:
@@ -244,7 +309,7 @@ def test_interval_covers_the_spread_of_sessions_not_only_of_rounds() -> None:
     covered = 0
     for _ in range(200):  # sessions differ by 10%, the rounds within one by 1%; the truth is 0.9
         centres = 0.9 * np.exp(rng.normal(0, 0.1, measure._SESSIONS))
-        ratio, low, high = measure._ratio([centre * np.exp(rng.normal(0, 0.01, 20)) for centre in centres])
+        ratio, low, high = measure._interval([centre * np.exp(rng.normal(0, 0.01, 20)) for centre in centres])
         assert low < ratio < high
         covered += low <= 0.9 <= high
     assert 180 <= covered <= 199  # 95% of 200 is 190, with a standard error of 3

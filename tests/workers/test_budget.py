@@ -7,16 +7,26 @@ from typing import Any
 
 import pytest
 
+from nas.architecture import interleaved
 from nas.config import SearchRequest
 from nas.cost import LatencyTable
+from nas.cost import parameters as parameters_of
 from nas.measure import PairedLatency
 from nas.steps import StepRecord
 from tests import tiny
-from workers.budget import derive_within
+from workers.budget import derive_within, kept
 
 # attention 3 ms, ffn 2, identity 0, sgu 2.5, mgk 3.5, offset 1; both slots want mgk, then attention, sgu, ffn, identity
 WANTED = [0.3, 0.15, 0.05, 0.2, 0.3001]
 RECORD = StepRecord(9, probabilities=[WANTED, WANTED], null_gaps=[0.0, 0.0])
+
+
+def timed(derived: float, parent: float, repeatability: float = 0.0, half: float = 0.0) -> PairedLatency:
+    """As timed, with an interval of `half` of it on both sides."""
+    ms = {"derived": derived, "parent": parent}
+    ratio = derived / parent
+    intervals = {name: (each * (1 - half), each * (1 + half)) for name, each in ms.items()}
+    return PairedLatency(ratio, ratio * (1 - half), ratio * (1 + half), repeatability, ms, 60, intervals)
 
 
 def timing(slower: float, calls: list[tuple[str, str]], repeatability: float = 0.01) -> Any:
@@ -26,8 +36,7 @@ def timing(slower: float, calls: list[tuple[str, str]], repeatability: float = 0
     def time_beside(labels: Sequence[str], others: Sequence[str]) -> PairedLatency:
         calls.append((" ".join(labels), " ".join(others)))
         taken, beside = (1 + sum(costs[label] for label in each) for each in (labels, others))
-        ratio = taken / beside
-        return PairedLatency(ratio, ratio, ratio, repeatability, {"derived": taken, "parent": beside}, 60)
+        return timed(taken, beside, repeatability)
 
     return time_beside
 
@@ -40,16 +49,16 @@ def search(latency: dict[str, float] | None) -> tuple[SearchRequest, LatencyTabl
 def test_without_a_budget_nothing_is_timed() -> None:
     calls: list[tuple[str, str]] = []
     request, table = search(None)
-    architecture, missed = derive_within(request, table, RECORD, timing(1, calls))
-    assert (str(architecture), missed, calls) == ("MM", [], [])
+    found = derive_within(request, table, RECORD, timing(1, calls))
+    assert (str(found.architecture), found.timed, found.missed, calls) == ("MM", None, (), [])
 
 
 def test_a_bound_that_holds_as_measured_is_left_alone() -> None:
     calls: list[tuple[str, str]] = []
     request, table = search({"ratio_to_parent": 1.1})  # 6.6 ms
-    architecture, missed = derive_within(request, table, RECORD, timing(1, calls))
-    assert missed == []
-    assert calls == [(" ".join(architecture.labels), "attention ffn")]
+    found = derive_within(request, table, RECORD, timing(1, calls))
+    assert found.missed == ()
+    assert calls == [(" ".join(found.architecture.labels), "attention ffn")]
 
 
 @pytest.mark.parametrize("latency", [{"ratio_to_parent": 1.1}, {"ms": 6.6}], ids=["ratio", "milliseconds"])
@@ -57,11 +66,10 @@ def test_a_missed_bound_is_corrected_until_it_holds(latency: dict[str, float]) -
     calls: list[tuple[str, str]] = []
     request, table = search(latency)
     machine = timing(1.5, calls)
-    architecture, missed = derive_within(request, table, RECORD, machine)
-    assert len(missed) == len(calls) - 1 > 0
-    assert missed[0].startswith("AS, predicted to run within the budget in 6.5 ms, takes")
-    timed = machine(architecture.labels, ("attention", "ffn"))
-    assert timed.ms["derived"] <= 6.6 * 1.01
+    found = derive_within(request, table, RECORD, machine)
+    assert len(found.missed) == len(calls) - 1 > 0
+    assert found.missed[0].startswith("AS, predicted to run within the budget in 6.5 ms, takes")
+    assert machine(found.architecture.labels, ("attention", "ffn")).ms["derived"] <= 6.6 * 1.01
 
 
 def test_the_last_correction_is_timed_and_told_too() -> None:
@@ -71,22 +79,65 @@ def test_the_last_correction_is_timed_and_told_too() -> None:
 
     def always_over(labels: Sequence[str], others: Sequence[str]) -> PairedLatency:
         calls.append((" ".join(labels), " ".join(others)))
-        return PairedLatency(1.0, 1.0, 1.0, 0.0, {"derived": 26.0, "parent": 26.0}, 60)
+        return timed(26.0, 26.0)
 
-    architecture, missed = derive_within(request, tiny.table(request.space), record, always_over)
-    assert len(missed) == len(calls) == 4
-    assert missed[-1].startswith(f"{architecture}, predicted")
-    assert calls[-1][0] == " ".join(architecture.labels)
+    found = derive_within(request, tiny.table(request.space), record, always_over)
+    assert len(found.missed) == len(calls) == 4
+    assert found.missed[-1].startswith(f"{found.architecture}, predicted")
+    assert calls[-1][0] == " ".join(found.architecture.labels)
 
 
 def test_a_bound_that_no_correction_meets_is_told() -> None:
     request, table = search({"ms": 1.0})  # the offset alone: predicted to hold with two identities
 
     def always_over(labels: Sequence[str], others: Sequence[str]) -> PairedLatency:
-        return PairedLatency(1.0, 1.0, 1.0, 0.0, {"derived": 1.5, "parent": 1.5}, 60)
+        return timed(1.5, 1.5)
 
-    architecture, missed = derive_within(request, table, RECORD, always_over)
-    assert str(architecture) == ".."
-    assert missed == [
-        ".., predicted to run within the budget in 1 ms, takes 1.5 ms as measured; the budget is 1, repeatability 0"
-    ]
+    found = derive_within(request, table, RECORD, always_over)
+    assert str(found.architecture) == ".."
+    assert found.missed == (
+        ".., predicted to run within the budget in 1 ms, takes 1.5 ms as measured (1.5 to 1.5); the budget is 1, "
+        "repeatability 0",
+    )
+
+
+@pytest.mark.parametrize(("ms", "half", "n_calls"), [(6.4, 0.1, 1), (6.7, 0.1, 2), (6.7, 0.01, 2)])
+def test_what_cannot_be_told_stands_where_its_middle_is_within_the_bound(ms: float, half: float, n_calls: int) -> None:
+    request, table = search({"ms": 6.6})
+    calls: list[float] = []
+
+    def beside(labels: Sequence[str], others: Sequence[str]) -> PairedLatency:
+        calls.append(ms if not calls else 5.0)
+        return timed(calls[-1], 6.0, half=half)
+
+    derive_within(request, table, RECORD, beside)
+    assert len(calls) == n_calls
+
+
+def test_the_parent_itself_is_within_its_own_latency_however_noisy_the_machine() -> None:
+    record = StepRecord(9, probabilities=[[0.9, 0.1, 0, 0, 0], [0.1, 0.9, 0, 0, 0]], null_gaps=[0.0, 0.0])
+    request, table = search({"ratio_to_parent": 1.0})
+    found = derive_within(request, table, record, lambda labels, others: timed(6.5, 6.0, 0.0, 0.1))
+    assert (str(found.architecture), found.missed) == ("AF", ())
+    assert found.timed is not None
+    assert (found.timed.ratio, found.timed.low, found.timed.high) == (1.0, 1.0, 1.0)
+
+
+def test_each_bound_is_told_with_target_prediction_expectation_measurement_and_verdict() -> None:
+    request = tiny.request(budget={"latency": {"ratio_to_parent": 1.1}, "parameters": {"at_most": 5000}})
+    table, architecture = tiny.table(request.space), interleaved(request.space)
+    latency, parameters = kept(request, table, architecture, RECORD, timed(6.3, 6.0, 0.0, 0.1))
+    assert latency == {
+        "name": "latency", "unit": "of the parent", "target": pytest.approx(1.1), "predicted": 1.0,
+        "expected": pytest.approx((1 + 2 * (0.3 * 3 + 0.15 * 2 + 0.2 * 2.5 + 0.3001 * 3.5)) / 6),
+        "measured": pytest.approx(1.05), "low": pytest.approx(0.945), "high": pytest.approx(1.155),
+        "verdict": "cannot tell",
+    }  # fmt: skip
+    total = parameters_of(architecture, request.space)
+    assert (parameters["predicted"], parameters["measured"], parameters["verdict"]) == (total, None, "within")
+    smaller = tiny.request(budget={"latency": {"ms": 5.0}, "parameters": {"at_most": total - 1}})
+    latency, parameters = kept(smaller, table, architecture, None, timed(6.3, 6.0, 0.0, 0.1))
+    assert (latency["unit"], latency["predicted"], latency["measured"], latency["verdict"]) == ("ms", 6.0, 6.3, "over")
+    assert (parameters["expected"], parameters["verdict"]) == (None, "over")
+    (untimed, _) = kept(smaller, table, architecture, None, None)
+    assert (untimed["measured"], untimed["verdict"]) == (None, "cannot tell")
