@@ -212,9 +212,9 @@ export function CheckField({ pointer, label, hint, own, onChange }: Writing) {
   );
 }
 
-/** Whole numbers with commas between. */
+/** Whole numbers with commas between; none of them, where the list may be left out, is "auto". */
 function ListField({ pointer, label, hint, own, onChange }: Writing) {
-  const { id, part, schema, findings, set } = usePart(pointer, own);
+  const { id, part, schema, nullable, findings, set } = usePart(pointer, own);
   const [typed, setTyped] = useState<string | null>(null);
   const shown = Array.isArray(part) ? part.join(", ") : "";
   return (
@@ -224,13 +224,13 @@ function ListField({ pointer, label, hint, own, onChange }: Writing) {
         className="input"
         autoComplete="off"
         value={typed ?? shown}
-        placeholder="none"
+        placeholder={nullable ? "auto" : "none"}
         aria-invalid={findings.length > 0}
         aria-describedby={`${id}-note`}
         onChange={(event) => {
           setTyped(event.target.value);
           const parts = event.target.value.split(",").filter((each) => each.trim() !== "");
-          (onChange ?? set)(parts.map((each) => numberOf(each)));
+          (onChange ?? set)(nullable && parts.length === 0 ? null : parts.map((each) => numberOf(each)));
         }}
         onBlur={() => setTyped(null)}
       />

@@ -1,17 +1,20 @@
 /** What matters of a request, as fields; everything else stands in the JSON beside. */
 
-import { useId } from "react";
-
 import type { Dataset } from "../api/types";
 import { Card } from "../ui/Card";
+import { BudgetCard } from "./BudgetCard";
 import { Candidates } from "./Candidates";
 import { useForm } from "./context";
 import { DataCard } from "./DataCard";
-import { AnyField, ChoiceField, Findings, NumberField, titled } from "./Field";
+import { AnyField, Findings, NumberField, titled } from "./Field";
 import { Fold } from "./Fold";
 import type { Json } from "./json";
+import { Layout } from "./Layout";
+import { resized } from "./slotChoices";
 import { get } from "./pointer";
 import { resolved, wordsOf } from "./schema";
+import { SearchCard } from "./SearchCard";
+import { ServeCard } from "./ServeCard";
 
 export function RequestForm({ datasets }: { datasets: Dataset[] }) {
   return (
@@ -19,7 +22,7 @@ export function RequestForm({ datasets }: { datasets: Dataset[] }) {
       <DataCard datasets={datasets} />
       <Card title="Model">
         <div className="fields">
-          <NumberField pointer="/space/n_slots" label="Slots" hint="one block each" />
+          <Slots />
           <NumberField pointer="/space/d_model" label="Width" hint="residual stream" />
           <NumberField pointer="/space/n_heads" label="Heads" hint={<HeadWidth />} />
           <Length />
@@ -27,49 +30,19 @@ export function RequestForm({ datasets }: { datasets: Dataset[] }) {
         <Findings pointer="/space" />
         <h3 className="form-heading">Candidates of each slot</h3>
         <Candidates />
+        <Layout />
         <Backbone />
       </Card>
-      <Card title="Search">
-        <div className="fields">
-          <NumberField pointer="/method/n_steps" label="Weight updates" hint="of each supernet" />
-          <NumberField pointer="/trials/n_seeds" label="Seeds" hint="supernets apart by chance alone" />
-          <NumberField pointer="/trials/seed" label="First seed" hint="the others follow" />
-        </div>
-        <Findings pointer="/method" />
-        <Fold summary="More of the training" parts={["/method"]}>
-          <div className="fields">
-            <ChoiceField pointer="/method/alpha_estimator" label="Estimator" hint="how choices carry gradients" />
-            <NumberField pointer="/method/batch_size" label="Batch" />
-            <NumberField pointer="/method/lr" label="Learning rate" />
-            <NumberField pointer="/method/alpha_lr" label="Rate of alpha" />
-            <NumberField pointer="/method/warmup_share" label="Warm-up share" />
-            <NumberField pointer="/method/alpha_share" label="Alpha share" hint="share of updates that are alpha's" />
-            <NumberField pointer="/method/tau_start" label="First temperature" />
-            <NumberField pointer="/method/tau_end" label="Last temperature" />
-            <NumberField
-              pointer="/method/cost_weight"
-              label="Cost weight"
-              hint="nats a token, when twice over the budget"
-            />
-            <NumberField
-              pointer="/method/report_every"
-              label="Report every"
-              unit="updates"
-              hint="points on the curves"
-            />
-            <NumberField pointer="/method/max_minutes" label="At most" unit="minutes" />
-          </div>
-        </Fold>
-      </Card>
-      <Card title="Latency budget">
-        <Budget />
-      </Card>
+      <SearchCard />
+      <BudgetCard />
+      <ServeCard />
       <Card title="Retraining">
         <div className="fields">
           <NumberField pointer="/retrain/n_steps" label="Weight updates" hint="of each retraining" />
           <NumberField pointer="/retrain/n_seeds" label="Seeds" hint="shared by all architectures" />
-          <Baseline />
+          <Baselines />
         </div>
+        <Findings pointer="/retrain/baselines" />
       </Card>
       <Card title="Resources of a trial">
         <div className="fields">
@@ -83,7 +56,7 @@ export function RequestForm({ datasets }: { datasets: Dataset[] }) {
 }
 
 /** Fields of the space that stand elsewhere. */
-const ELSEWHERE = ["n_slots", "d_model", "n_heads", "candidates", "backbone"];
+const ELSEWHERE = ["n_slots", "d_model", "n_heads", "candidates", "layout", "layout_prior", "backbone"];
 const SHORT: Record<string, string> = {
   rms: "RMSNorm",
   layer: "LayerNorm",
@@ -127,6 +100,19 @@ function Backbone() {
   );
 }
 
+/** A starting layout follows the number of slots. */
+function Slots() {
+  const { value, change } = useForm();
+  return (
+    <NumberField
+      pointer="/space/n_slots"
+      label="Slots"
+      hint="one block each"
+      onChange={(part) => change(["/space/n_slots", part], ...resized(value, part))}
+    />
+  );
+}
+
 function HeadWidth() {
   const { value } = useForm();
   const width = Number(get(value, "/space/d_model")) / Number(get(value, "/space/n_heads"));
@@ -155,63 +141,33 @@ function Length() {
   );
 }
 
-function Budget() {
-  const id = useId();
-  const { value, change } = useForm();
-  const latency = get(value, "/budget/latency") ?? null;
-  const memory = ["/space", "/task/serve/0"].some((part) => Number(get(value, `${part}/memory_length`)) > 0);
-  const ms = latency !== null && (get(latency, "/ms") ?? null) !== null;
-  const kind = latency === null ? "none" : ms ? "ms" : "ratio";
-  const choose = (wanted: string) =>
-    change([
-      "/budget/latency",
-      wanted === "none" ? null : wanted === "ms" ? { ms: 5, ratio_to_parent: null } : { ms: null, ratio_to_parent: 1 },
-    ]);
-  return (
-    <div className="fields">
-      <div className="field">
-        <label htmlFor={id}>Bound</label>
-        <select id={id} className="input" value={kind} onChange={(event) => choose(event.target.value)}>
-          <option value="none">none</option>
-          <option value="ratio">ratio to the parent</option>
-          <option value="ms">milliseconds</option>
-        </select>
-        <p className="field-hint">on the latency of the architecture</p>
-      </div>
-      {kind === "ratio" && (
-        <NumberField
-          pointer="/budget/latency/ratio_to_parent"
-          label="At most"
-          unit="× parent"
-          hint="the parent alternates attention and FFN"
-        />
-      )}
-      {kind === "ms" && <NumberField pointer="/budget/latency/ms" label="At most" unit="ms" />}
-      <NumberField pointer="/task/serve/0/batch" label="Served batch" hint="sequences at once, when measured" />
-      <NumberField pointer="/task/serve/0/query_length" label="Served length" hint="tokens of each" />
-      {memory && (
-        <NumberField pointer="/task/serve/0/memory_length" label="Served memory" hint="earlier tokens of each" />
-      )}
-      <Findings pointer="/budget/latency" />
-    </div>
-  );
-}
+const BASELINES = [
+  ["interleaved", "interleaved parent"],
+  ["present", "the starting layout"],
+] as const;
 
-function Baseline() {
+function Baselines() {
   const { value, change } = useForm();
   const found = get(value, "/retrain/baselines");
-  const on = Array.isArray(found) && found.includes("interleaved");
+  const on = (Array.isArray(found) ? found : []).map(String);
+  const write = (name: string, checked: boolean) =>
+    change([
+      "/retrain/baselines",
+      BASELINES.flatMap(([each]) => ((each === name ? checked : on.includes(each)) ? [each] : [])),
+    ]);
   return (
     <div className="field">
-      <span className="field-label">Baseline</span>
-      <label className="check">
-        <input
-          type="checkbox"
-          checked={on}
-          onChange={(event) => change(["/retrain/baselines", event.target.checked ? ["interleaved"] : []])}
-        />
-        interleaved parent
-      </label>
+      <span className="field-label">Baselines</span>
+      {BASELINES.map(([name, words]) => (
+        <label key={name} className="check">
+          <input
+            type="checkbox"
+            checked={on.includes(name)}
+            onChange={(event) => write(name, event.target.checked)}
+          />
+          {words}
+        </label>
+      ))}
       <p className="field-hint">trained beside, by the same recipe</p>
     </div>
   );

@@ -156,14 +156,67 @@ function across(request: Json, found: Finding[]): void {
       say(`/space/candidates/${at}/label`, `${JSON.stringify(label)} stands for two candidates; labels must differ`);
     }
   });
-  const latency = get(request, "/budget/latency");
-  if (latency !== null && latency !== undefined) {
-    const given = ["ms", "ratio_to_parent"].filter((name) => (get(latency, `/${name}`) ?? null) !== null);
-    if (given.length !== 1) say("/budget/latency", "needs exactly one of ms and ratio_to_parent");
+  const shares = (number("/method/warmup_share") ?? 0) + (number("/method/settle_share") ?? 0);
+  if (shares >= 1) say("/method/settle_share", "with warmup_share it leaves nothing for the search");
+  for (const [name, absolute] of BOUNDS) {
+    const bound = get(request, `/budget/${name}`) ?? null;
+    if (bound === null) continue;
+    const given = [absolute, "ratio_to_parent"].filter((part) => (get(bound, `/${part}`) ?? null) !== null);
+    if (given.length !== 1) say(`/budget/${name}`, `needs exactly one of ${absolute} and ratio_to_parent`);
   }
   const samples = number("/trials/n_samples");
   if (samples !== undefined && samples > 1 && list(get(request, "/ranges")).length === 0) {
     say("/trials/n_samples", `is ${samples} but ranges is empty; nothing would vary`);
+  }
+  list(get(request, "/task/serve_lengths")).forEach((length, at, all) => {
+    if (typeof length === "number" && (length < 2 || length > 65536)) say("/task/serve_lengths", `${length} is not from 2 to 65,536`);
+    else if (all.indexOf(length) < at) say("/task/serve_lengths", `${String(length)} stands twice`);
+  });
+  ofRanges(request, say);
+  ofLayout(request, labels, say);
+}
+
+const BOUNDS = [
+  ["latency", "ms"],
+  ["parameters", "at_most"],
+  ["flops", "at_most"],
+  ["cache_bytes", "at_most"],
+] as const;
+type Say = (pointer: string, detail: string) => unknown;
+
+function ofRanges(request: Json, say: Say): void {
+  const pointers = list(get(request, "/ranges")).map((each) => get(each, "/pointer"));
+  list(get(request, "/ranges")).forEach((each, at) => {
+    const [low, high] = [get(each, "/low"), get(each, "/high")];
+    if (pointers.indexOf(pointers[at]) < at) say(`/ranges/${at}/pointer`, "varies already in another range");
+    if (typeof low !== "number" || typeof high !== "number") return;
+    if (low >= high) say(`/ranges/${at}/low`, `${low} must be smaller than ${high}`);
+    else if (get(each, "/log") === true && low <= 0) say(`/ranges/${at}/low`, "of a logarithmic range must be positive");
+  });
+}
+
+function ofLayout(request: Json, labels: readonly (Json | undefined)[], say: Say): void {
+  const layout = list(get(request, "/space/layout"));
+  const slots = get(request, "/space/n_slots");
+  const named = layout.map((each) => (typeof each === "string" ? each : (get(each, "/present") ?? null)));
+  if (layout.length > 0 && typeof slots === "number" && layout.length !== slots) {
+    say("/space/layout", `has ${layout.length} entries for ${slots} slots`);
+  }
+  layout.forEach((each, at) => {
+    const present = named[at] ?? null;
+    const forbidden = list(get(each, "/forbidden"));
+    const unknown = [...forbidden, ...(present === null ? [] : [present])].find((label) => !labels.includes(label));
+    if (unknown !== undefined) say("/space/layout", `slot ${at + 1} names ${JSON.stringify(unknown)}, no candidate`);
+    else if (get(each, "/fixed") === true && present === null) say("/space/layout", `slot ${at + 1} is fixed to nothing`);
+    else if (present !== null && forbidden.includes(present)) {
+      say("/space/layout", `slot ${at + 1} forbids what stands there`);
+    } else if (get(each, "/fixed") !== true && labels.every((label) => forbidden.includes(label ?? ""))) {
+      say("/space/layout", `slot ${at + 1} forbids every candidate; one must be left`);
+    }
+  });
+  const whole = layout.length > 0 && named.every((each) => each !== null);
+  if (list(get(request, "/retrain/baselines")).includes("present") && !whole) {
+    say("/retrain/baselines", "the starting layout is no baseline until every slot has its present block");
   }
 }
 

@@ -7,6 +7,7 @@ import type { Catalog, Dataset } from "../api/types";
 import catalog from "./catalog.json";
 import { FormProvider } from "./context";
 import { withDataset, withTokenizer, type Part } from "./data";
+import { grouped } from "./groups";
 import type { Json } from "./json";
 import { set } from "./pointer";
 import { RequestForm } from "./RequestForm";
@@ -70,11 +71,56 @@ describe("the form", () => {
     const space = resolved(rules.schema, rules.schema.properties!["space"]!);
     const backbone = resolved(rules.schema, space.properties!["backbone"]!);
     for (const [name, schema] of Object.entries(space.properties!)) {
-      if (name !== "backbone" && name !== "candidates") isOfItsKind(markup, `/space/${name}`, rules.schema, schema);
+      if (!["backbone", "candidates", "layout"].includes(name)) isOfItsKind(markup, `/space/${name}`, rules.schema, schema);
     }
     for (const [name, schema] of Object.entries(backbone.properties!)) {
       isOfItsKind(markup, `/space/backbone/${name}`, rules.schema, schema);
     }
+  });
+
+  it("has a field for each part of the method, in a group of its own kind", () => {
+    const method = resolved(rules.schema, rules.schema.properties!["method"]!);
+    for (const [name, schema] of Object.entries(method.properties!)) {
+      isOfItsKind(markup, `/method/${name}`, rules.schema, schema);
+    }
+    const stray = grouped([...Object.keys(method.properties!), "new_one"]).find((each) => each.title === "Others");
+    expect(stray?.names).toEqual(["new_one"]);
+  });
+
+  it("bounds four kinds of cost, each as a number or against the parent", () => {
+    const budget = { latency: { ms: 4 }, parameters: { at_most: 9 }, flops: { ratio_to_parent: 0.5 } };
+    const bound = drawn(withDefaults(rules, { budget }));
+    expect(field(bound, "/budget/latency/ms")).toContain('value="4"');
+    expect(field(bound, "/budget/parameters/at_most")).toContain('value="9"');
+    expect(field(bound, "/budget/flops/ratio_to_parent")).toContain('value="0.5"');
+    expect(bound).not.toContain("field/budget/cache_bytes/");
+  });
+
+  it("has fields for each serve mode, and for the lengths that are scored", () => {
+    const serve: Json = [{ mode: "prefill" }, { mode: "decode", batch: 1 }];
+    const task = drawn(withDefaults(rules, { task: { serve, serve_lengths: [64, 256] } }));
+    expect(field(task, "/task/serve/1/mode")).toContain('<option value="decode" selected="">');
+    expect(field(task, "/task/serve/1/batch")).toContain('value="1"');
+    expect(field(task, "/task/serve_lengths")).toContain('value="64, 256"');
+    expect(field(markup, "/task/serve_lengths")).toContain('placeholder="auto"');
+  });
+
+  it("shows a starting layout slot by slot", () => {
+    const layout: Json = ["attention", { present: "ffn", fixed: true }, { forbidden: ["attention"] }];
+    const space = { n_slots: 3, candidates: ["attention", "ffn"], layout };
+    const started = drawn(withDefaults(rules, { space }));
+    expect(started).toContain('aria-label="slot 1: attention stands here"');
+    expect(started).toContain('aria-label="slot 2: ffn, fixed"');
+    expect(started).toContain('aria-label="slot 3: free, without attention"');
+    expect(started).toContain("1 present, 1 fixed, 1 restricted");
+  });
+
+  it("has a line for each range, with its ends", () => {
+    const ranges = [{ pointer: "/method/lr", low: 1e-4, high: 1e-2, log: true }];
+    const varied = drawn(withDefaults(rules, { ranges, trials: { n_samples: 4 } }));
+    expect(field(varied, "/ranges/0/pointer")).toContain('<option value="/method/lr" selected="">Learning rate');
+    expect(field(varied, "/ranges/0/high")).toContain('value="0.01"');
+    expect(field(varied, "/ranges/0/log")).toContain("checked");
   });
 
   it("shows what a preset gives", () => {

@@ -62,15 +62,21 @@ function resources(request: Json): string {
   return `${count(cpus, "CPU")}${gpus > 0 ? ` and ${count(gpus, "GPU")}` : ""}`;
 }
 
+const BOUNDED = { latency: "latency", parameters: "weights", flops: "operations", cache_bytes: "cache" };
+const UNITS = { latency: "ms", parameters: "weights", flops: "FLOPs", cache_bytes: "bytes of cache" };
+
+/** " that is no slower than the interleaved parent and within 1,000,000 weights": all bounds hold. */
 function budget(request: Json): string {
-  const ratio = get(request, "/budget/latency/ratio_to_parent");
-  const ms = get(request, "/budget/latency/ms");
-  if (typeof ratio === "number") {
-    return ratio === 1
-      ? " that is no slower than the interleaved parent"
-      : ` within ${ratio} × the interleaved parent's latency`;
-  }
-  return typeof ms === "number" ? ` within ${ms} ms` : "";
+  const said = (Object.keys(BOUNDED) as (keyof typeof BOUNDED)[]).flatMap((name) => {
+    const ratio = get(request, `/budget/${name}/ratio_to_parent`);
+    const number = get(request, `/budget/${name}/${name === "latency" ? "ms" : "at_most"}`);
+    if (typeof ratio === "number") {
+      if (name === "latency" && ratio === 1) return ["that is no slower than the interleaved parent"];
+      return [`within ${ratio} × the interleaved parent's ${BOUNDED[name]}`];
+    }
+    return typeof number === "number" ? [`within ${grouped(number)} ${UNITS[name]}`] : [];
+  });
+  return said.length ? ` ${said.join(" and ")}` : "";
 }
 
 function architectures(candidates: number, slots: number): string {

@@ -135,6 +135,7 @@ function fill(rules: Rules, schema: Schema, value: Json | undefined): Json {
   const { properties } = here;
   if (properties && "block" in properties) return candidate(value, rules.blocks);
   if (properties && "type" in properties && typeof value === "string") return fill(rules, schema, { type: value });
+  if (properties && "present" in properties && typeof value === "string") return fill(rules, schema, { present: value });
   if (value === null || typeof value !== "object" || !properties) return value;
   const filled: { [name: string]: Json } = {};
   for (const [name, property] of Object.entries(properties)) {

@@ -8,7 +8,7 @@ const trials = [{ id: "b", seed: 1 }, { id: "a", seed: 0 }] as Trial[];
 
 test("what was told with a report and as an event stands once, by step", () => {
   const told = new Told();
-  told.add({ step: 50, warning: "identity takes over" });
+  told.add({ step: 50, warning: "identity takes over\ntwo at once" });
   const event = (step: number | null, message: string, trial: string | null) => ({ number: 1, at: "", message, trial, step });
   const found = findingsOf(
     {
@@ -25,5 +25,6 @@ test("what was told with a report and as an event stands once, by step", () => {
   expect(found.map(({ step, seed, words }) => [step, seed, words])).toEqual([
     [20, 1, "alpha stands still"],
     [50, 0, "identity takes over"],
+    [50, 0, "two at once"],
   ]);
 });

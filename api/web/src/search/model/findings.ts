@@ -2,6 +2,7 @@
 
 import type { Trial } from "../../api/types";
 import type { Live } from "./live";
+import { sentences } from "./told";
 
 export interface Finding {
   trial: string;
@@ -14,7 +15,7 @@ export function findingsOf(live: Pick<Live, "told" | "warnings">, trials: readon
   const found = trials.flatMap(({ id, seed }) => {
     const reported = live.told.get(id)?.warnings ?? [];
     const events = live.warnings.flatMap(({ trial, step, message }) =>
-      trial === id && step !== null ? [{ step, words: message }] : [],
+      trial === id && step !== null ? sentences(step, message) : [],
     );
     const unique = new Map([...reported, ...events].map((each) => [`${each.step} ${each.words}`, each]));
     return [...unique.values()].map((each) => ({ trial: id, seed, ...each }));

@@ -32,10 +32,16 @@ export class Told {
     const known = phaseOf(phase);
     if (known) this.ends.set(known, Math.max(step, this.ends.get(known) ?? 0));
     if (step >= this.newest) [this.newest, this.newestPhase] = [step, known];
-    if (!warning) return;
-    const steps = this.warnings.map((each) => each.step);
-    const place = placeOfStep(steps, step);
-    if (steps[place] !== step) this.warnings.splice(place, 0, { step, words: warning });
+    if (!warning || this.warnings.some((each) => each.step === step)) return;
+    const place = placeOfStep(
+      this.warnings.map((each) => each.step),
+      step,
+    );
+    this.warnings.splice(place, 0, ...sentences(step, warning));
     if (this.warnings.length > KEPT) this.warnings.shift();
   }
 }
+
+/** A report's warning, a line a guard. */
+export const sentences = (step: number, warning: string): Found[] =>
+  warning.split("\n").flatMap((words) => (words.trim() ? [{ step, words }] : []));

@@ -1,0 +1,70 @@
+/** How the model will be run: where latency is measured and bounded, and at which lengths it is scored. */
+
+import { Button } from "../ui/Button";
+import { Card } from "../ui/Card";
+import { useForm } from "./context";
+import { AnyField, ChoiceField, Findings, NumberField } from "./Field";
+import type { Json } from "./json";
+import { get } from "./pointer";
+
+const MOST = 8;
+const MODES = [
+  { value: "prefill", words: "prefill: whole sequences" },
+  { value: "decode", words: "decode: token by token" },
+  { value: "training", words: "training: forward and backward" },
+];
+
+export function ServeCard() {
+  const { value, change } = useForm();
+  const found = get(value, "/task/serve");
+  const modes = Array.isArray(found) ? found : [];
+  const memory = [get(value, "/space"), ...modes].some((part) => Number(get(part, "/memory_length")) > 0);
+  const write = (changed: Json[]) => change(["/task/serve", changed]);
+  const missing = MODES.find(({ value: mode }) => !modes.some((each) => get(each, "/mode") === mode)) ?? MODES[0];
+  return (
+    <Card title="Serving">
+      <ol className="serve-modes" aria-label="serve modes">
+        {modes.map((_, at) => (
+          <li key={at}>
+            <div className="fields">
+              <ChoiceField
+                pointer={`/task/serve/${at}/mode`}
+                label="Mode"
+                choices={MODES}
+                hint={at === 0 ? "the first is what the budget bounds" : "measured beside"}
+              />
+              <NumberField pointer={`/task/serve/${at}/batch`} label="Served batch" hint="sequences at once" />
+              <NumberField pointer={`/task/serve/${at}/query_length`} label="Served length" hint="tokens of each" />
+              {memory && (
+                <NumberField
+                  pointer={`/task/serve/${at}/memory_length`}
+                  label="Served memory"
+                  hint="earlier tokens of each"
+                />
+              )}
+            </div>
+            {modes.length > 1 && (
+              <Button
+                kind="quiet"
+                aria-label={`remove serve mode ${at + 1}`}
+                onClick={() => write(modes.filter((_, other) => other !== at))}
+              >
+                ×
+              </Button>
+            )}
+          </li>
+        ))}
+      </ol>
+      <Findings pointer="/task/serve" />
+      <Button
+        disabled={modes.length >= MOST}
+        onClick={() => write([...modes, { ...(modes[0] as object), mode: missing?.value ?? "prefill" }])}
+      >
+        Add a mode
+      </Button>
+      <div className="fields fields-told">
+        <AnyField pointer="/task/serve_lengths" label="Scored lengths" />
+      </div>
+    </Card>
+  );
+}
