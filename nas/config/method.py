@@ -47,9 +47,6 @@ class Method(Config):
     pressure: Literal["dual", "hinge"] = Field(
         "dual", description="dual: grows by itself until the budget is met; hinge: cost_weight as it is"
     )
-    auxiliary_skip: float = Field(
-        0.0, ge=0, le=1, description="weight of a skip beside each slot in warm-up, which falls to 0 (DARTS-)"
-    )
     candidate_dropout: float = Field(
         0.0, ge=0, lt=1, description="share of slots of a warm-up path that are skipped, so that blocks stand alone"
     )
@@ -63,7 +60,7 @@ class Method(Config):
     eval_windows: int = Field(32, ge=1, le=65536, description="validation windows of each report")
     max_minutes: float = Field(60, gt=0, le=60 * 24 * 30, description="wall time of one trial")
     prune_steps: int = Field(
-        50, ge=0, le=10_000_000, description="weight updates behind each comparison of the parsimony pass; 0: no pass"
+        200, ge=0, le=10_000_000, description="weight updates behind a comparison of the parsimony pass; 0: no pass"
     )
     prune_windows: int = Field(256, ge=2, le=65536, description="held-out windows of each comparison")
     prune_nats: float = Field(
@@ -96,5 +93,5 @@ class Method(Config):
 
     def most_steps(self, n_slots: int, n_candidates: int) -> int:
         """Weight updates that a search may take, its parsimony pass included: what progress is counted against."""
-        comparisons = n_slots * n_candidates if self.prune_steps else 0
-        return self.n_steps + comparisons * self.prune_steps
+        comparison = self.prune_steps + self.prune_steps // 4  # a first glance, and all of it
+        return self.n_steps + n_slots * n_candidates * comparison
