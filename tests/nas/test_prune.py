@@ -62,8 +62,13 @@ def trained(request: SearchRequest, path: list[int], n_steps: int) -> Search:
     search = search_of(request)
     pruning = Pruning(search, path)
     for _ in range(n_steps // request.method.prune_steps):
-        pruning._trained_losses(path)
+        _fine_tuned(pruning, path)
     return search
+
+
+def _fine_tuned(pruning: Pruning, path: list[int]) -> Tensor:
+    ((_, losses),) = pruning._trained(path, [pruning.search.method.prune_steps])
+    return losses
 
 
 def finished(pruning: Pruning) -> int:
@@ -237,7 +242,7 @@ def test_prune_steps_and_prune_windows_are_as_the_method_says() -> None:
     for n_steps, n_windows in ((1, 4), (3, 16)):
         pruning = Pruning(search_of(on_text(prune_steps=n_steps, prune_windows=n_windows)), [0, 0])
         assert pruning.advance() == 2 * n_steps
-        assert len(pruning._trained_losses(pruning.path)) == n_windows
+        assert len(_fine_tuned(pruning, pruning.path)) == n_windows
 
 
 @pytest.mark.parametrize("kind", [{}, tiny.RECURRENT, tiny.MASKED], ids=["plain", "memory", "masked"])
