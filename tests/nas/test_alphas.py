@@ -1,21 +1,38 @@
-"""Chance level of alpha: what sign-flipped gradients reach, and what a steady one reaches beyond it."""
+"""Evidence behind alpha: what sign-flipped gradients reach, the z of each cell, and what is not allowed."""
 
+from __future__ import annotations
+
+import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
 
-from nas.alphas import N_NULLS, Alphas
-from nas.config import Method
+from nas.alphas import N_NULLS, Alphas, start
+from nas.config import Method, SearchSpace
 
 
-def make(**method: object) -> Alphas:
-    return Alphas(2, 3, Method.model_validate({"alpha_lr": 0.02, **method}), torch.Generator().manual_seed(0))
+def seeded(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def make(
+    seed: int = 0, allowed: list[list[bool]] | None = None, begins: Tensor | None = None, **method: object
+) -> Alphas:
+    may = torch.tensor(allowed or [[True] * 3] * 2)
+    return Alphas(
+        torch.zeros(may.shape) if begins is None else begins,
+        may,
+        Method.model_validate({"alpha_lr": 0.02, **method}),
+        seeded(seed),
+    )
 
 
 def test_a_steady_gradient_moves_beyond_chance_and_noise_does_not() -> None:
-    alphas = make()
-    noise = torch.Generator().manual_seed(1)
+    noise = seeded(1)
     beyond = 0
     for trial in range(20):
-        alphas = Alphas(2, 3, Method(alpha_lr=0.02), torch.Generator().manual_seed(trial))
+        alphas = make(trial)
         for _ in range(100):
             gradient = torch.randn(2, 3, generator=noise)
             gradient[0] = torch.tensor([-1.0, 0.5, 0.5])  # slot 0 is told the same each time
@@ -40,8 +57,7 @@ def test_null_copies_take_the_same_steps_with_signs_of_their_own() -> None:
 
 
 def test_one_candidate_has_no_gap() -> None:
-    alphas = Alphas(2, 1, Method(), torch.Generator().manual_seed(0))
-    assert alphas.null_gaps().tolist() == [0.0, 0.0]
+    assert make(allowed=[[True], [True]]).null_gaps().tolist() == [0.0, 0.0]
 
 
 def test_control_run_gets_flipped_gradients() -> None:
@@ -49,3 +65,99 @@ def test_control_run_gets_flipped_gradients() -> None:
     for _ in range(50):
         alphas.update(torch.tensor([[1.0, -0.5, -0.5], [1.0, -0.5, -0.5]]))
     assert alphas.values.detach().abs().max() < 0.02 * 50 * 0.7  # a steady gradient would be near 0.02 * 50
+
+
+@given(seed=st.integers(0, 1000), n=st.integers(2, 30), scale=st.floats(1e-4, 1e3))
+def test_z_is_the_mean_of_the_gradients_over_its_standard_error(seed: int, n: int, scale: float) -> None:
+    alphas = make()
+    gradients = scale * (torch.randn(n, 2, 3, generator=seeded(seed)) + 0.5)
+    for gradient in gradients:
+        alphas.update(gradient)
+    exact = gradients.double()
+    expected = exact.mean(0) / (exact.std(0) / n**0.5)
+    torch.testing.assert_close(alphas.z().double(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_z_tells_signal_from_noise_where_adam_moves_both() -> None:
+    alphas, noise = make(), seeded(3)
+    for _ in range(200):
+        gradient = torch.randn(2, 3, generator=noise)
+        gradient[0] -= torch.tensor([1.0, 0.0, -1.0])
+        alphas.update(gradient)
+    z = alphas.z()
+    assert z[0, 0] < -8  # mean -1, standard error 1 / sqrt(200): about -14; descent raises it
+    assert z[0, 2] > 8
+    assert z[1].abs().max() < 4
+    assert alphas.values.detach()[1].abs().max() > 0.1  # and yet this moved
+
+
+def test_z_is_nothing_before_two_gradients() -> None:
+    alphas = make()
+    assert not alphas.z().any()
+    alphas.update(torch.ones(2, 3))
+    assert not alphas.z().any()
+
+
+ALLOWED = [[True, False, True], [False, True, False]]
+
+
+def test_what_is_not_allowed_has_probability_zero_and_no_part_in_anything() -> None:
+    alphas, noise = make(allowed=ALLOWED), seeded(0)
+    for _ in range(30):
+        weights = torch.randn(2, 3, generator=noise)
+        (gradient,) = torch.autograd.grad((torch.softmax(alphas.logits, -1) * weights).sum(), [alphas.values])
+        assert not gradient[~alphas.allowed].any()
+        alphas.update(gradient)
+    probabilities = alphas.probabilities()
+    assert not probabilities[~alphas.allowed].any()
+    assert probabilities[1].tolist() == [0.0, 1.0, 0.0]
+    torch.testing.assert_close(probabilities.sum(-1), torch.ones(2), atol=1e-6, rtol=0)
+    assert not alphas.z()[~alphas.allowed].any()
+    gaps = alphas.null_gaps()
+    assert gaps[0] > 0
+    assert gaps[1] == 0  # nothing to decide, so any gap is beyond chance
+    two = alphas.nulls.detach()[:, 0, [0, 2]]
+    torch.testing.assert_close(gaps[0], (two[:, 0] - two[:, 1]).abs().quantile(0.95))
+
+
+def test_entropy_is_that_of_the_allowed_candidates_and_its_gradient_is_a_number() -> None:
+    begins = torch.tensor([[0.3, 2.0, -0.4], [5.0, 1.0, -5.0]])
+    alphas = make(allowed=ALLOWED, begins=begins)
+    p = torch.softmax(torch.tensor([0.3, -0.4]), -1)
+    torch.testing.assert_close(alphas.entropy().detach(), torch.stack([-(p * p.log()).sum(), torch.tensor(0.0)]))
+    (gradient,) = torch.autograd.grad(alphas.entropy().sum(), [alphas.values])
+    assert torch.isfinite(gradient).all()
+    expected = -p * (p.log() + (-(p * p.log()).sum()))
+    torch.testing.assert_close(gradient, torch.tensor([[expected[0], 0.0, expected[1]], [0.0] * 3]))
+
+
+def test_decay_is_decoupled_and_pulls_towards_equal_probabilities() -> None:
+    begins = torch.tensor([[2.0, 0.0, -1.0], [0.0, 0.0, 0.0]])
+    alphas = make(begins=begins, alpha_lr=0.1, alpha_decay=0.5)
+    alphas.update(torch.zeros(2, 3))
+    torch.testing.assert_close(alphas.values.detach(), begins * (1 - 0.1 * 0.5))
+    steady = make(begins=begins, alpha_lr=0.1, alpha_decay=0.0)
+    steady.update(torch.zeros(2, 3))
+    assert torch.equal(steady.values.detach(), begins)
+
+
+def test_alpha_and_its_copies_stay_within_five_nats() -> None:
+    alphas = make(alpha_lr=1.0)
+    for _ in range(12):
+        alphas.update(torch.tensor([[-1.0, 0.5, 0.5], [-1.0, 0.5, 0.5]]))
+    assert alphas.values.detach().tolist() == [[5.0, -5.0, -5.0]] * 2
+    assert float(alphas.nulls.detach().abs().max()) <= 5
+    assert float(alphas.probabilities()[0, 1]) == pytest.approx(4.5e-5, rel=0.01)
+
+
+def test_a_present_label_begins_ahead_and_so_does_chance() -> None:
+    space = SearchSpace.model_validate({
+        "n_slots": 3, "candidates": ["attention", "ffn", "identity"], "layout_prior": 0.75,
+        "layout": ["ffn", {}, {"present": "identity", "forbidden": ["attention"]}],
+    })  # fmt: skip
+    begins = start(space)
+    assert begins.tolist() == [[0.0, 0.75, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.75]]
+    alphas = Alphas(begins, torch.tensor(space.allowed), Method(), seeded(0))
+    logs = alphas.probabilities().log()
+    assert float(logs[0, 1] - logs[0, 0]) == pytest.approx(0.75)
+    assert alphas.null_gaps().tolist() == [0.75, 0.0, 0.75]  # no evidence: nothing is beyond chance

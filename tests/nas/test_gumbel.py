@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nas.gumbel import gumbel, path_factor, sample, straight_through, temperature
+from nas.gumbel import gumbel, path_factor, sample, sample_pair, straight_through, temperature
 
 
 def seeded(seed: int) -> torch.Generator:
@@ -86,6 +86,8 @@ def test_the_ends_of_the_uniform_stay_finite() -> None:
 def test_a_temperature_that_is_not_positive_is_refused(tau: float) -> None:
     with pytest.raises(ValueError, match=r"tau is .*; it must be positive"):
         sample(torch.zeros(1, 2), tau, generator=seeded(0))
+    with pytest.raises(ValueError, match=r"tau is .*; it must be positive"):
+        sample_pair(torch.zeros(1, 2), tau, generator=seeded(0))
 
 
 def test_straight_through_is_exactly_one_hot() -> None:
@@ -119,3 +121,51 @@ def test_schedule_is_exponential_after_warm_up() -> None:
     taus = [temperature(step, warmup_steps=10, n_steps=50, start=5.0, end=0.2) for step in range(10, 50)]
     ratios = [later / earlier for earlier, later in itertools.pairwise(taus)]
     assert max(ratios) - min(ratios) < 1e-9
+
+
+@given(seed=st.integers(0, 2**31), tau=st.floats(0.05, 100))
+def test_a_pair_has_two_allowed_candidates_and_all_the_weight(seed: int, tau: float) -> None:
+    allowed = torch.tensor([[True, True, True, True], [True, False, True, False], [False, False, True, False]])
+    alpha = torch.randn(3, 4, generator=seeded(seed)).masked_fill(~allowed, -torch.inf)
+    soft, pair = sample_pair(alpha, tau, generator=seeded(seed))
+    assert pair.sum(-1).tolist() == [2, 2, 1]
+    assert not (pair & ~allowed).any()
+    assert not soft[~pair].any()
+    torch.testing.assert_close(soft.sum(-1), torch.ones(3), atol=1e-6, rtol=0)
+    whole = sample(alpha, tau, generator=seeded(seed))  # of the same noise
+    assert (soft.argmax(-1) == whole.argmax(-1)).all() or tau > 50
+    kept = torch.where(pair, whole, 0.0)
+    torch.testing.assert_close(soft, kept / kept.sum(-1, keepdim=True), atol=1e-5, rtol=0)
+
+
+def test_pairs_are_drawn_without_replacement_from_softmax_alpha() -> None:
+    alpha = torch.tensor([0.3, -0.2, 0.7])
+    p = torch.softmax(alpha, -1)
+    _, pair = sample_pair(alpha.expand(200_000, 3), 1.0, generator=seeded(4))
+    left_out = (~pair).float().mean(0)
+    # the last of three drawn one after the other
+    expected = [
+        sum(float(p[i] * p[j] / (1 - p[i])) for i in range(3) for j in range(3) if {i, j, k} == {0, 1, 2})
+        for k in range(3)
+    ]
+    torch.testing.assert_close(left_out, torch.tensor(expected), atol=0.005, rtol=0)  # four standard errors
+
+
+def test_only_the_two_of_a_pair_get_a_gradient_and_it_sums_to_zero() -> None:
+    alpha = torch.randn(40, 5, generator=seeded(1)).requires_grad_()
+    soft, pair = sample_pair(alpha, 0.7, generator=seeded(2))
+    worth = torch.randn(40, 5, generator=seeded(3))
+    (gradient,) = torch.autograd.grad((straight_through(soft) * worth).sum(), alpha)
+    mean = (soft * worth).sum(-1, keepdim=True)
+    torch.testing.assert_close(gradient, (soft * (worth - mean) / 0.7).detach())
+    assert not gradient[~pair].any()
+    assert gradient[pair].abs().min() > 0
+
+
+def test_what_is_not_allowed_is_never_drawn_and_leaves_all_numbers_finite() -> None:
+    alpha = torch.zeros(500, 3).masked_fill(torch.tensor([False, True, False]), -torch.inf).requires_grad_()
+    for soft in (sample(alpha, 0.1, generator=seeded(0)), sample_pair(alpha, 0.1, generator=seeded(0))[0]):
+        assert not soft[:, 1].any()
+        (gradient,) = torch.autograd.grad((soft * torch.tensor([1.0, 7.0, 2.0])).sum(), alpha)
+        assert torch.isfinite(gradient).all()
+        assert not gradient[:, 1].any()
