@@ -88,8 +88,8 @@ _XL_TASK = {
     "serve": [{"batch": 1, "query_length": 64, "memory_length": 640}],
 }
 
-# PAR's: a mixture, alpha's rate and decay, frozen for a fifth of the updates, no budget, six seeds, and an end once three
-# of four blocks stand. It knows neither a settling nor a parsimony pass.
+# PAR's: a mixture, alpha's rate and decay, frozen for a fifth of the updates, no budget, six seeds, and an end once
+# three of four blocks stand. It knows neither a settling nor a parsimony pass.
 _PAR_METHOD = {
     "alpha_estimator": "soft",
     "warmup_share": 0.2,
