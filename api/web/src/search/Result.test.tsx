@@ -4,7 +4,8 @@ import { renderToStaticMarkup } from "react-dom/server";
 import { describe, expect, it, vi } from "vitest";
 
 import type { Result as Found } from "../api/types";
-import { Model, Result } from "./Result";
+import { Model } from "./Model";
+import { Result } from "./Result";
 
 const look = () => ({ family: "attention", letter: "A", colour: "#4477AA", ink: "#ffffff" });
 const architecture = { role: "argmax", string: "AF", slots: ["attention", "ffn"], undecided: [], sample: 0, seed: 0 };
@@ -64,6 +65,61 @@ describe("the result", () => {
   it("counts examples where they have labels, else windows of a text", () => {
     expect(drawn({})).toContain("90 examples");
     expect(drawn({ search: { ...found.search, objective: "causal_lm" } })).toContain("90 windows");
+  });
+
+  it("has a row for each serve mode, and says what is held against it", () => {
+    const timed = { ratio: 0.8, low: 0.75, high: 0.85, repeatability: 0.02, derived_ms: 4, parent_ms: 5 };
+    const serve = { mode: "decode", batch: 1, query_length: 64, memory_length: 32 };
+    const latencies = [{ ...timed, serve: { ...serve, mode: "prefill" } }, { ...timed, high: 1.1, serve }];
+    const words = drawn({ latency: timed, latencies, parent: { ...architecture, role: "present" } });
+    expect(words).toMatch(/prefill, batch 1 × 64 tokens, 32 in memory/);
+    expect(words).toMatch(/decode, batch 1/);
+    expect(words).toMatch(/faster[^]*cannot tell/);
+    expect(words).toContain("where the present model has");
+  });
+
+  it("tells each bound, with what was predicted, measured and come to", () => {
+    const bound = { name: "latency", unit: "of the parent", target: 1, predicted: 0.7, expected: 0.9 };
+    const bounds = [
+      { ...bound, measured: 1.2, low: 1.1, high: 1.3, verdict: "over" },
+      { ...bound, name: "cache_bytes", unit: "bytes", measured: null, low: null, high: null, verdict: "within" },
+    ];
+    const words = drawn({ derived: { ...architecture, bounds } }).replaceAll(/\s+/g, " ");
+    expect(words).toContain("latency of the parent 1.000 0.900 0.700 1.200");
+    expect(words).toContain("1.100 to 1.300 over");
+    expect(words).toContain("counted within");
+  });
+
+  it("tells quality at other lengths, and why there is none", () => {
+    const score = { bits: 2.5, se: 0.01, why: null };
+    const why = { bits: null, se: null, why: "candidate 'sgu' cannot run there" };
+    const difference = { bits: -0.02, low: -0.03, high: -0.01, verdict: "better" };
+    const lengths = [
+      { length: 32, unit: "bits per byte", derived: score, parent: { ...score, bits: 2.52 }, difference },
+      { length: 512, unit: "bits per byte", derived: why, parent: score, difference: null },
+    ];
+    const search = { ...found.search, train_length: 128 };
+    const words = drawn({ lengths, search }).replaceAll(/\s+/g, " ");
+    expect(words).toContain("32 1/4 of trained 2.500 ± 0.010 2.520 ± 0.010 −0.020");
+    expect(words).toMatch(/512 4 × trained none: candidate .*sgu.* cannot run there/);
+  });
+
+  it("says which setting won, and lists all", () => {
+    const sample = { sample: 0, values: { "/method/lr": 0.00123456 }, state: "succeeded", reason: null, seeds: [0] };
+    const samples = [
+      { ...sample, losses: [1.5], loss: 1.5, sd: 0.01, cost: null },
+      { ...sample, sample: 1, state: "pruned", reason: "behind at step 9", losses: [], loss: null, sd: null, cost: null },
+    ];
+    const winner = { sample: 0, sentence: "sample 0 (lr 0.00123) is the only one of 2 samples that came to its end" };
+    const words = drawn({ samples, winner }).replaceAll(/\s+/g, " ");
+    expect(words).toContain("Sample 0 (lr 0.00123) is the only one of 2 samples that came to its end.");
+    expect(words).toContain("0 0.00123 1.5000 ± 0.0100 succeeded (won)");
+    expect(words).toContain("pruned: behind at step 9");
+  });
+
+  it("of an older service lacks those parts, and nothing else", () => {
+    const words = drawn({});
+    for (const part of ["Budget", "At other lengths", "Settings that were tried"]) expect(words).not.toContain(part);
   });
 
   it("tells them without a baseline too", () => {

@@ -70,12 +70,12 @@ export async function loadReports(live: Live, onPage: (rows: Report[]) => void, 
   } while (cursor !== null && !signal.aborted);
 }
 
-/** softmax(alpha) of one trial over its steps. */
+/** softmax(alpha) of one trial over its steps, each cell with its z: a probability is never shown without it. */
 export async function loadFrames(live: Live, trial: string, signal: AbortSignal): Promise<Probabilities[]> {
   const nSteps = live.trials.find((each) => each.id === trial)?.n_steps ?? 1;
   const { method } = live.search.request as unknown as SearchRequest;
   const wanted = framesToKeep(slotsOf(live.search), live.search.labels.length);
-  const query = { trial, stride: strideFor(nSteps, method.report_every, wanted), limit: PAGE };
+  const query = { trial, stride: strideFor(nSteps, method.report_every, wanted), limit: PAGE, evidence: true };
   const params = { ...at(live.search.id), query };
   return (await get(api.GET("/api/v1/searches/{search_id}/probabilities", { params, signal }))).items;
 }

@@ -25,10 +25,18 @@ describe("what a block buys", () => {
     expect(unknown![0]).toMatchObject({ ms: null, against: { label: "ffn" } });
   });
 
-  test("a tie with anything that was tried leaves a slot undecided", () => {
-    const [tied, clear] = buys([2, 2], [[-0.003, null, 0], [-0.03, null, 0]], [[0.004, null, 0], [0.004, null, 0]])!;
-    expect([tied!.tied, clear!.tied]).toEqual([true, false]);
-    expect(boughtWords(tied!, 1)).toContain("undecided: a tie");
+  test("what does as well within its error leaves a slot undecided", () => {
+    const se = [[0.004, null, 0], [0.004, null, 0], [0.004, null, 0]];
+    const found = buys([2, 2, 2], [[0.003, null, 0], [0.03, null, 0], [-0.03, null, 0]], se)!;
+    expect(found.map((each) => each.tied)).toEqual([true, false, true]);
+    expect(boughtWords(found[0]!, 1)).toContain("against attention; undecided");
+  });
+
+  test("where nothing was tried, alpha must lead beyond chance", () => {
+    const rows = { probabilities: [[0.5, 0.4, 0.1], [0.8, 0.1, 0.1]], null_gaps: [0.5, 0.5] };
+    const none = [[0, null, null], [0, null, null]];
+    const found = boughtBy(frame({ ...rows, path: [0, 0], effect_nats: none }), labels, String, costs)!;
+    expect(found.map((each) => each.tied)).toEqual([true, false]);
   });
 
   test("nothing tried is nothing known, and no path is no pass", () => {

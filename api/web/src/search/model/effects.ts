@@ -4,6 +4,7 @@ import { fixed } from "../../ui/format";
 import type { Costs } from "./cost";
 import { milliseconds } from "./format";
 import type { Frame } from "./frames";
+import { slotStates } from "./leading";
 
 export interface Tried {
   label: string;
@@ -20,12 +21,13 @@ export interface Bought {
   against: Tried | null;
   /** Milliseconds that it takes beyond what it was weighed against; null while costs are not known. */
   ms: number | null;
-  /** Whether something that was tried ties with it, within one standard error. */
+  /** Whether something that was tried does as well within its error; where nothing was, whether alpha leads by chance. */
   tied: boolean;
   tried: readonly Tried[];
 }
 
-export const ties = ({ nats, se }: Tried): boolean => Math.abs(nats) <= (se ?? 0);
+/** Whether it does as well within its error, as the service has it (api/leading.py). */
+export const ties = ({ nats, se }: Tried): boolean => se !== null && nats - se <= 0;
 
 /** One entry a slot; null where the frame is of no parsimony pass. */
 export function boughtBy(
@@ -35,7 +37,8 @@ export function boughtBy(
   costs: Costs | null,
 ): Bought[] | null {
   const { path, effects } = frame ?? {};
-  if (!path || !effects) return null;
+  if (!frame || !path || !effects) return null;
+  const states = slotStates(frame);
   return path.map((at, slot) => {
     const label = labels[at ?? -1] ?? "";
     const tried = labels.flatMap((other, index): Tried[] => {
@@ -50,7 +53,7 @@ export function boughtBy(
       label,
       against,
       ms: against && costs && own !== undefined ? own - cost(against) : null,
-      tied: tried.some(ties),
+      tied: tried.length > 0 ? tried.some(ties) : (states[slot]?.undecided ?? false),
       tried,
     };
   });
@@ -71,5 +74,5 @@ export function boughtWords({ label, against, ms, tied }: Bought, slot: number):
   if (!against) return `${at}${label}, not weighed against anything`;
   const error = against.se === null ? "" : ` ± ${fixed(against.se, 3)}`;
   const cost = ms === null ? "" : ` for ${milliseconds(ms)}`;
-  return `${at}${label} buys ${fixed(against.nats, 3)}${error} nats${cost}, against ${against.label}${tied ? "; undecided: a tie" : ""}`;
+  return `${at}${label} buys ${fixed(against.nats, 3)}${error} nats${cost}, against ${against.label}${tied ? "; undecided" : ""}`;
 }

@@ -36,9 +36,9 @@ export const frameOf = (row: FrameRow): Frame => ({
   effects: row.effect_nats ? { nats: row.effect_nats, se: row.effect_se ?? null } : null,
 });
 
-/** Frames to keep of a trial: about a megabyte of JSON, and enough steps for a slider. */
+/** Frames to keep of a trial: about a megabyte of JSON with its evidence, and enough steps for a slider. */
 export function framesToKeep(slots: number, candidates: number): number {
-  return Math.round(Math.min(240, Math.max(48, 50_000 / Math.max(1, slots * candidates))));
+  return Math.round(Math.min(240, Math.max(48, 30_000 / Math.max(1, slots * candidates))));
 }
 
 /** Every how many weight updates to ask for, so that at most `wanted` of `nSteps` come. */

@@ -6,7 +6,7 @@
  */
 
 import type { SearchEvent } from "../../api/events";
-import type { Architecture, Artifact, Probabilities, Report, Rule, Search, Trial } from "../../api/types";
+import type { Architecture, Artifact, Report, Rule, Search, Trial } from "../../api/types";
 import { Curve, type CurveRow } from "./curve";
 import { frameOf, type FrameRow, Frames, framesToKeep } from "./frames";
 import { Told, type TellingRow } from "./told";
@@ -86,7 +86,7 @@ export class Live {
     this.version++;
   }
 
-  addProbabilities(rows: readonly Probabilities[]): void {
+  addProbabilities(rows: readonly (FrameRow & { trial: string })[]): void {
     for (const row of rows) this.framesOf(row.trial).add(frameOf(row));
     this.version++;
   }

@@ -68,7 +68,7 @@ describe("frames", () => {
 
   test("how much is kept and asked for is bounded", () => {
     expect(framesToKeep(6, 5)).toBe(240);
-    expect(framesToKeep(96, 8)).toBe(65);
+    expect(framesToKeep(48, 8)).toBe(78);
     expect(framesToKeep(512, 32)).toBe(48);
     expect(strideFor(1200, 25, 240)).toBe(25);
     expect(strideFor(1_000_000, 10, 240)).toBe(4170);

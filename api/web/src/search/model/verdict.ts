@@ -2,7 +2,7 @@
 
 import type { Result } from "../../api/types";
 
-export type Word = "better" | "worse" | "faster" | "slower" | "cannot tell";
+export type Word = "better" | "worse" | "faster" | "slower" | "within" | "over" | "cannot tell";
 
 /** A latency ratio says something only beyond its interval and beyond what the parent strays from its own twin. */
 export function latencyWord(latency: NonNullable<Result["latency"]>): Word {
@@ -16,6 +16,8 @@ export const MEANING: Record<Word, string> = {
   worse: "worse than the parent: the whole interval lies above zero",
   faster: "faster than the parent: the whole interval lies below 1, by more than the measurement repeats",
   slower: "slower than the parent: the whole interval lies above 1, by more than the measurement repeats",
+  within: "the bound holds: of what is timed, for the whole interval",
+  over: "the bound is missed: of what is timed, by the whole interval",
   "cannot tell": "the interval, or what the measurement repeats to, holds both",
 };
 
