@@ -107,13 +107,30 @@ def alpha_stands_still(moved: float, n_updates: int, disorder: float) -> str | N
     )
 
 
+def beyond_chance(probabilities: Tensor, null_gaps: Tensor) -> Tensor:
+    """(L,) bool: whether a slot's leader leads by more than alpha does by chance."""
+    if probabilities.shape[-1] < 2:
+        return torch.zeros(len(probabilities), dtype=torch.bool)
+    top = probabilities.topk(2, dim=-1).values.log()  # minus infinity where only one is allowed
+    return top[:, 0] - top[:, 1] > null_gaps
+
+
 def one_everywhere(
-    path: Sequence[int], probabilities: Tensor, allowed: Tensor, labels: Sequence[str], identity: Tensor
+    path: Sequence[int], probabilities: Tensor, beyond: Tensor, allowed: Tensor, labels: Sequence[str], identity: Tensor
 ) -> str | None:
-    """Whether one candidate has won every one of three slots or more in which there was a choice."""
+    """Whether one candidate has won every one of three slots or more in which there was a choice.
+
+    Args:
+        path: (L,) leading candidates.
+        probabilities: (L, K).
+        beyond: (L,) whether each leads by more than chance.
+        allowed: (L, K) bool.
+        labels: (K,).
+        identity: (K,) bool; collapse to identity is another guard's.
+    """
     free = (allowed.sum(dim=-1) > 1).nonzero()[:, 0].tolist()
     winners = {path[slot] for slot in free}
-    if len(free) < 3 or len(winners) > 1:
+    if len(free) < 3 or len(winners) > 1 or not bool(beyond[free].all()):
         return None
     (winner,) = winners
     if identity[winner] or float(probabilities[free, winner].min()) <= 0.5:

@@ -37,12 +37,11 @@ from nas.steps import Phase, StepRecord
 from nas.supernet import Supernet
 from nas.training import (
     Forward,
-    dropout_from,
     evaluate,
     finite_or_fail,
     generator,
     learning_rate,
-    loss_of,
+    loss_parts,
     mean_or_fail,
     reports,
     weight_step,
@@ -216,16 +215,18 @@ class Search:
             if choice != _SKIPPED:
                 self.updates[slot, choice] += 1
         stream = self.streams["weight_data"]
-        batch = stream.next()
-        with dropout_from(self.generators["dropout"], self.device):
-            nats, stream.memory = self.path_nats(path)(batch, stream.memory)
         loss = weight_step(
-            loss_of(nats, batch),
+            self.loss_parts(self.path_nats(path), stream.next(), stream),
             self.optimiser,
             lr=learning_rate(self.step, self.method.n_steps, self.method),
             grad_clip=self.method.grad_clip,
         )
         self._losses.append(loss)
+
+    def loss_parts(self, forward: Forward, batch: Batch, stream: Stream) -> Iterator[Tensor]:
+        """Of a batch that is trained on, with dropout; the memory it leaves is the stream's."""
+        dropout = self.generators["dropout"]
+        return loss_parts(forward, batch, stream, method=self.method, dropout=dropout, device=self.device)
 
     def path_nats(self, path: Sequence[int], factors: Tensor | None = None) -> Forward:
         """Of one candidate per slot."""
@@ -290,11 +291,10 @@ class Search:
         stream, draws = self.streams["alpha_data"], self.method.alpha_draws
         batch, gradient, memory = stream.next(), torch.zeros(self.allowed.shape), stream.memory
         for _ in range(draws):
+            stream.memory = memory  # each draw reads what the first one read
             with self.supernet.frozen():
-                with dropout_from(self.generators["dropout"], self.device):
-                    nats, memory = self._alpha_nats()(batch, stream.memory)
-                gradient += self._alpha_gradient(loss_of(nats, batch)) / draws
-        stream.memory = memory
+                for loss in self.loss_parts(self._alpha_nats(), batch, stream):
+                    gradient += self._alpha_gradient(loss) / draws
         gradient += self._alpha_gradient(self.pressure.penalty(torch.softmax(self.alphas.logits, dim=-1), self.step))
         gradient += self._alpha_gradient(self._entropy_penalty())
         self.alphas.update(gradient)
@@ -401,6 +401,7 @@ class Search:
 
     def _guard(self, path: Sequence[int], probabilities: Tensor, soft: float, hard: Tensor) -> None:
         assert self._began is not None
+        beyond = guards.beyond_chance(probabilities, self.alphas.null_gaps())
         found = {
             "identities": guards.too_many_identities(path, self.identity, self.method.max_identity),
             "gap": guards.discretisation_gap(float(self._began.mean()), soft, float(hard.mean())),
@@ -409,9 +410,9 @@ class Search:
                 self.alphas.n_updates - self._reported.n_alpha_updates,
                 self._disorder(),
             ),
-            "one": guards.one_everywhere(path, probabilities, self.allowed, self.space.labels, self.identity),
+            "one": guards.one_everywhere(path, probabilities, beyond, self.allowed, self.space.labels, self.identity),
         }
-        n_identities = int(self.identity[list(path)].sum())
+        n_identities = int((self.identity[list(path)] & beyond).sum())
         if "collapse" not in self.told and n_identities > len(path) / 2:
             other = guards.without_identity(path, probabilities, self.allowed, self.identity)
             without = self.losses(self.path_nats(other))

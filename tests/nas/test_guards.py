@@ -86,17 +86,28 @@ def test_an_alpha_that_does_not_move_is_told(moved: float, n_updates: int, disor
 
 
 def test_one_candidate_everywhere_is_told_of_three_free_slots_and_more() -> None:
-    free = torch.ones(3, 3, dtype=torch.bool)
-    told = guards.one_everywhere([0, 0, 0], rows(0, 0, 0), free, LABELS, IDENTITY)
+    free, all_beyond = torch.ones(3, 3, dtype=torch.bool), torch.tensor([True] * 3)
+    told = guards.one_everywhere([0, 0, 0], rows(0, 0, 0), all_beyond, free, LABELS, IDENTITY)
     assert told is not None
     assert told.startswith("one candidate everywhere: 'attention' leads in all 3 slots with more than half")
     assert "a larger method.uniform_share lets the others return" in told
-    assert guards.one_everywhere([0, 0, 1], rows(0, 0, 1), free, LABELS, IDENTITY) is None
-    assert guards.one_everywhere([0, 0, 0], rows(0, 0, 0, share=0.45), free, LABELS, IDENTITY) is None
-    assert guards.one_everywhere([0, 0], rows(0, 0), free[:2], LABELS, IDENTITY) is None
-    assert guards.one_everywhere([2, 2, 2], rows(2, 2, 2), free, LABELS, IDENTITY) is None  # identity's own guard
+    by_chance = torch.tensor([True, False, True])
     fixed = torch.tensor([[True, False, False], [True, True, True], [True, True, True]])
-    assert guards.one_everywhere([0, 0, 0], rows(0, 0, 0), fixed, LABELS, IDENTITY) is None
+    for path, share, beyond, allowed in (
+        ([0, 0, 1], 0.8, all_beyond, free),  # another somewhere
+        ([0, 0, 0], 0.45, all_beyond, free),  # less than half of the probability
+        ([0, 0, 0], 0.8, by_chance, free),
+        ([0, 0], 0.8, all_beyond[:2], free[:2]),  # two slots may well agree
+        ([2, 2, 2], 0.8, all_beyond, free),  # another guard's
+        ([0, 0, 0], 0.8, all_beyond, fixed),  # only two slots had a choice
+    ):
+        assert guards.one_everywhere(path, rows(*path, share=share), beyond, allowed, LABELS, IDENTITY) is None
+
+
+def test_a_leader_is_beyond_chance_where_its_lead_is_above_the_null_gap() -> None:
+    probabilities = torch.tensor([[0.5, 0.25, 0.25], [0.5, 0.25, 0.25], [0.0, 1.0, 0.0]])
+    assert guards.beyond_chance(probabilities, torch.tensor([0.69, 0.70, 0.0])).tolist() == [True, False, True]
+    assert guards.beyond_chance(torch.ones(2, 1), torch.zeros(2)).tolist() == [False, False]
 
 
 def test_a_search_that_has_not_learnt_is_told_and_found_again_in_its_last_record() -> None:
