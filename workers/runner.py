@@ -86,6 +86,7 @@ def _describe(inputs: Inputs, searched: Searched, derived: list[Derived], store:
             "train_length": request.task.train_length,
             "serve": [serve.model_dump() for serve in request.task.serve],
             "candidates": [candidate.model_dump() for candidate in request.space.candidates],
+            "slot_ms": dict(zip(request.space.labels, inputs.table.slot_ms(request.space), strict=True)),
             "sample": searched.sample,
             "values": {pointer: getattr(method, pointer.removeprefix("/method/")) for pointer in searched.values},
         },
@@ -97,6 +98,10 @@ def _describe(inputs: Inputs, searched: Searched, derived: list[Derived], store:
                 "labels": request.space.labels,
                 "probabilities": record.probabilities,
                 "null_gaps": record.null_gaps,
+                "z": record.z,
+                "path": record.path,
+                "effect_nats": record.effect_nats,
+                "effect_se": record.effect_se,
             }
             for seed, record in sorted(searched.last.items())
         ],
