@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+Matrix = Sequence[Sequence[float | None]]
 
-def leading(
-    probabilities: Sequence[Sequence[float | None]], null_gaps: Sequence[float | None] | None
-) -> tuple[list[int], list[int]]:
+
+def leading(probabilities: Matrix, null_gaps: Sequence[float | None] | None) -> tuple[list[int], list[int]]:
     """The most probable candidate of each slot, and the slots where it leads by no more than chance.
 
     Args:
@@ -29,3 +29,30 @@ def leading(
             if gap <= ((null_gaps[slot] if null_gaps else None) or 0.0):
                 undecided.append(slot)
     return leaders, undecided
+
+
+def of_path(
+    path: Sequence[int], by_chance: Sequence[int], effect_nats: Matrix | None, effect_se: Matrix | None
+) -> list[int]:
+    """The undecided slots of the path that a parsimony pass holds: another candidate does as well within its error.
+
+    The same rule as `nas.derive` has.
+
+    Args:
+        path: (L,) candidate of each slot.
+        by_chance: slots that alpha leaves undecided; that counts where nothing was compared.
+        effect_nats: (L, K) rise of the loss with each candidate that was tried; None: none was.
+        effect_se: (L, K) its standard error.
+    """
+    undecided = []
+    for slot, own in enumerate(path):
+        nats = effect_nats[slot] if effect_nats else ()
+        errors = effect_se[slot] if effect_se else ()
+        tried = [
+            rise - error
+            for index, (rise, error) in enumerate(zip(nats, errors, strict=True))
+            if index != own and rise is not None and error is not None
+        ]
+        if any(least <= 0 for least in tried) or (not tried and slot in by_chance):
+            undecided.append(slot)
+    return undecided

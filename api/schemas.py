@@ -105,23 +105,43 @@ class Report(BaseModel):
 
     trial: str
     step: int
+    phase: str | None = Field(description="warm-up, search, settle or prune; null of a retraining, and of old searches")
     train_loss: float | None
     val_loss: float | None
     val_loss_soft: float | None
     val_loss_argmax: float | None
+    val_loss_sampled: float | None = Field(description="mean of paths that are drawn from softmax(alpha)")
     tau: float | None
     expected_ms: float | None
     entropy: float | None
+    identity_share: float | None = Field(description="expected share of slots with identity")
+    alpha_velocity: float | None = Field(
+        description="mean change of softmax(alpha) since the report before, total variation per slot"
+    )
+    dual: float | None = Field(
+        description="what the budget's pressure stands at, nats per token for a cost of once the budget; 0: it meets it"
+    )
     tokens_per_s: float | None
+    warning: str | None = Field(description="what was found since the report before, in words")
 
 
 class Probabilities(BaseModel):
-    """softmax(alpha) of a trial after `step` weight updates."""
+    """softmax(alpha) of a trial after `step` weight updates, and with `?evidence=true` what stands beside it."""
 
     trial: str
     step: int
     probabilities: list[list[float | None]] = Field(description="(L, K); columns are the search's labels")
     null_gaps: list[float | None] | None = Field(description="(L,) gap of log-probabilities that chance alone reaches")
+    path: list[int] | None = Field(description="(L,) column of each slot that the parsimony pass holds; null before it")
+    updates: list[list[int | None]] | None = Field(description="(L, K) weight updates that each candidate has had")
+    z: list[list[float | None]] | None = Field(
+        description="(L, K) mean of each alpha's gradient over its standard error; positive where descent lowers alpha"
+    )
+    effect_nats: list[list[float | None]] | None = Field(
+        description="(L, K) nats per token that held-out loss rises by when the path takes this candidate here; null "
+        "where it was not tried"
+    )
+    effect_se: list[list[float | None]] | None = Field(description="(L, K) standard error of effect_nats")
 
 
 class SeedProbabilities(BaseModel):

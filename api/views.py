@@ -11,7 +11,7 @@ from pydantic import RootModel, ValidationError
 
 from api import schemas
 from api.cards import card_of, kind_of
-from api.leading import leading
+from api.leading import leading, of_path
 from db import paging
 from db.architectures import StoredArchitecture
 from db.artifacts import Artifact
@@ -83,6 +83,11 @@ def _strip(labels: Sequence[str], standing: Standing) -> schemas.Strip | None:
     if standing.probabilities is None:
         return None
     leaders, undecided = leading(standing.probabilities, standing.null_gaps)
+    if standing.path is not None:
+        leaders, undecided = (
+            standing.path,
+            of_path(standing.path, undecided, standing.effect_nats, standing.effect_se),
+        )
     shown = [labels[index] for index in leaders]
     return schemas.Strip(labels=shown, undecided=undecided, step=step, source="leading")
 
@@ -131,31 +136,43 @@ def report(row: Report) -> schemas.Report:
     return schemas.Report(
         trial=row.trial_id,
         step=row.step,
+        phase=row.phase,
         train_loss=row.train_loss,
         val_loss=row.val_loss,
         val_loss_soft=row.val_loss_soft,
         val_loss_argmax=row.val_loss_argmax,
+        val_loss_sampled=row.val_loss_sampled,
         tau=row.tau,
         expected_ms=row.expected_ms,
         entropy=row.entropy,
+        identity_share=row.identity_share,
+        alpha_velocity=row.alpha_velocity,
+        dual=row.dual,
         tokens_per_s=row.tokens_per_s,
+        warning=row.warning,
     )
 
 
-def probabilities(row: Matrices) -> schemas.Probabilities:
+def probabilities(row: Matrices, *, evidence: bool) -> schemas.Probabilities:
+    """With evidence also what stands beside each cell."""
     return schemas.Probabilities(
-        trial=row.trial_id, step=row.step, probabilities=row.probabilities or [], null_gaps=row.null_gaps
+        trial=row.trial_id,
+        step=row.step,
+        probabilities=row.probabilities or [],
+        null_gaps=row.null_gaps,
+        updates=row.updates if evidence else None,
+        z=row.z if evidence else None,
+        path=row.path,
+        effect_nats=row.effect_nats if evidence else None,
+        effect_se=row.effect_se if evidence else None,
     )
 
 
 def streamed(rows: tuple[Report, Matrices]) -> dict[str, Any]:
-    """A row as a `reports` event carries it: curves and matrix together."""
+    """A row as a `reports` event carries it: curves and matrices together."""
     curves, matrices = rows
-    return {
-        **report(curves).model_dump(exclude={"trial"}),
-        "probabilities": matrices.probabilities,
-        "null_gaps": matrices.null_gaps,
-    }
+    beside = {name: value for name, value in vars(matrices).items() if name not in ("trial_id", "step", "updates")}
+    return {**report(curves).model_dump(exclude={"trial"}), **beside}
 
 
 def event(row: Event, data: dict[str, Any]) -> schemas.Event:

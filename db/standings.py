@@ -22,6 +22,8 @@ class Standing:
         step: of the first trial's newest report; None before the first one.
         probabilities: softmax(alpha) of that report, (L, K).
         null_gaps: of that report, (L,).
+        path: candidate of each slot that the parsimony pass holds by that report, (L,); None before the pass.
+        effect_nats, effect_se: of that report, (L, K): what each other candidate costs there, with its error.
         derived: `Architecture.to_json()` of the search's result, once it is chosen.
         val_loss: nats per token on validation: the lowest of that report's leading path and of the newest report of
             each retraining but the parent's.
@@ -31,12 +33,15 @@ class Standing:
     step: int | None
     probabilities: list[list[float | None]] | None
     null_gaps: list[float | None] | None
+    path: list[int] | None
+    effect_nats: list[list[float | None]] | None
+    effect_se: list[list[float | None]] | None
     derived: dict[str, Any] | None
     val_loss: float | None
     test_bits_per_byte: float | None
 
 
-NONE = Standing(None, None, None, None, None, None)  # of a search that was made just now
+NONE = Standing(*[None] * 9)  # of a search that was made just now
 
 
 def of_searches(connection: Connection, search_ids: Iterable[str]) -> dict[str, Standing]:
@@ -51,6 +56,9 @@ def _standing(row: Any) -> Standing:
         step=row.step,
         probabilities=row.probabilities,
         null_gaps=row.null_gaps,
+        path=row.path,
+        effect_nats=row.effect_nats,
+        effect_se=row.effect_se,
         derived=row.derived,
         val_loss=min(losses, default=None),
         test_bits_per_byte=row.test_bits_per_byte,
@@ -94,6 +102,9 @@ _SELECT: Select[Any] = (
         _newest.c.step,
         _newest.c.probabilities,
         _newest.c.null_gaps,
+        _newest.c.path,
+        _newest.c.effect_nats,
+        _newest.c.effect_se,
         func.coalesce(_newest.c.val_loss_argmax, _newest.c.val_loss_soft).label("path_loss"),
         architectures.c.body.label("derived"),
         _lowest_of_retrainings().label("retrained_loss"),

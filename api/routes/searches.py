@@ -189,6 +189,7 @@ def list_probabilities(
     first_step: FirstStep = 0,
     last_step: LastStep = None,
     stride: Stride = 1,
+    evidence: Annotated[bool, Query(description="with updates, z and effects of each cell")] = False,
     limit: Limit = 1000,
     cursor: Cursor = None,
 ) -> Response:
@@ -205,7 +206,7 @@ def list_probabilities(
             limit=limit,
             cursor=cursor,
         )
-    return tagged(request, views.page(page, views.probabilities))
+    return tagged(request, views.page(page, lambda row: views.probabilities(row, evidence=evidence)))
 
 
 @router.get("/{search_id}/architectures", response_model=schemas.Page[schemas.Architecture])

@@ -89,6 +89,7 @@ def record(step: int) -> StepRecord:
     """A step record of two slots and three candidates; the second slot is a tie."""
     return StepRecord(
         step=step,
+        phase="search",
         train_loss=3.0 - step / 100,
         val_loss_soft=2.5,
         val_loss_argmax=2.25,
@@ -99,4 +100,5 @@ def record(step: int) -> StepRecord:
         probabilities=[[0.75, 0.125, 0.125], [0.25, 0.375, 0.375]],
         null_gaps=[0.5, 0.5],
         updates=[[1, 1, 1], [1, 1, 1]],
+        z=[[-4.5, 0.5, 2.0], [0.0, 0.0, 0.0]],
     )

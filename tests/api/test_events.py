@@ -93,6 +93,8 @@ def test_reports_events_carry_their_rows(service: Running, claimed: Claimed) -> 
     assert second["train_loss"] == 2.95
     assert second["probabilities"] == [[0.75, 0.125, 0.125], [0.25, 0.375, 0.375]]
     assert second["null_gaps"] == [0.5, 0.5]
+    assert (second["phase"], second["z"][0]) == ("search", [-4.5, 0.5, 2.0])
+    assert {"path", "effect_nats", "effect_se", "identity_share", "warning"} < set(second)
 
 
 def test_new_events_reach_every_open_stream_in_order(service: Running, claimed: Claimed) -> None:

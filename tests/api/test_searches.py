@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,9 +12,11 @@ from api.errors import MAX_FIELD_ERRORS
 from api.routes.searches import planned_steps
 from db import datasets, paging, searches
 from db.engine import transaction
+from db.reports import NewReport
+from db.reports import insert as insert_reports
 from nas import catalog
 from nas.config import SearchRequest
-from tests.api.running import TINY, Claimed, Running
+from tests.api.running import TINY, Claimed, Running, record
 
 DATABASES = ("sqlite", "postgresql")
 UNKNOWN = "0190a5c0-0000-7000-8000-000000000000"
@@ -39,7 +42,8 @@ def test_a_submitted_search_is_queued_with_every_default_written_out(service: Ru
     assert (search["state"], search["stage"], search["reason"]) == ("queued", None, None)
     assert search["request"] == SearchRequest.model_validate(TINY).model_dump(mode="json")
     assert search["labels"] == ["attention", "ffn", "identity"]
-    assert search["progress"] == {"step": 0, "n_steps": 2 * (20 + 2 * 3 * 50) + 3 * 2 * 10, "share": 0, "eta_s": None}
+    planned = planned_steps(SearchRequest.model_validate(TINY))
+    assert search["progress"] == {"step": 0, "n_steps": planned, "share": 0, "eta_s": None}
     assert service.http.get(answer.headers["location"]).json() == search
 
 
@@ -327,8 +331,24 @@ def test_reports_and_probabilities_come_by_trial_range_and_stride(service: Runni
     assert [row["step"] for row in matrices] == [0, 10, 15]
     assert matrices[0]["probabilities"] == [[0.75, 0.125, 0.125], [0.25, 0.375, 0.375]]
     assert matrices[0]["null_gaps"] == [0.5, 0.5]
+    beside = ("updates", "z", "effect_nats", "effect_se")
+    assert [matrices[0][name] for name in beside] == [None] * 4
+    assert (rows[0]["phase"], rows[0]["warning"], rows[0]["dual"]) == ("search", None, None)
+    with transaction(service.engine) as connection:
+        told = replace(
+            record(20), phase="prune", path=[0, 2], warning="slot 2: ranking flipped", dual=0.25,
+            effect_nats=[[0.0, 0.5, None], [None, None, 0.0]], effect_se=[[0.0, 0.125, None], [None, None, 0.0]],
+        )  # fmt: skip
+        insert_reports(connection, claimed.lease, [NewReport(claimed.trial, told)])
+    (row,) = service.http.get(f"{ROOT}/{claimed.id}/reports", params={"first_step": 20}).json()["items"]
+    assert (row["phase"], row["warning"], row["dual"]) == (told.phase, told.warning, told.dual)
+    asked = {"first_step": 20, "evidence": True}
+    (row,) = service.http.get(f"{ROOT}/{claimed.id}/probabilities", params=asked).json()["items"]
+    assert {name: row[name] for name in (*beside, "path")} == {name: getattr(told, name) for name in (*beside, "path")}
+    (warning,) = service.http.get(f"{ROOT}/{claimed.id}/warnings").json()["items"]
+    assert warning["data"] == {"message": told.warning, "trial": claimed.trial, "step": 20}
     (trial,) = service.http.get(f"{ROOT}/{claimed.id}/trials").json()["items"]
-    assert (trial["kind"], trial["seed"], trial["step"], trial["state"]) == ("search", 0, 15, "running")
+    assert (trial["kind"], trial["seed"], trial["step"], trial["state"]) == ("search", 0, 20, "running")
 
 
 def test_a_result_comes_only_when_the_search_has_one(service: Running, claimed: Claimed) -> None:
@@ -347,8 +367,9 @@ def test_planned_steps_count_searches_and_retrainings() -> None:
     request = SearchRequest.model_validate(
         {"trials": {"n_seeds": 3}, "method": {"n_steps": 100, "prune_steps": 7}, "retrain": {"n_steps": 10}}
     )
-    comparisons = request.space.n_slots * len(request.space.candidates)
-    assert planned_steps(request) == 3 * (100 + comparisons * 7) + (3 + 1) * 2 * 10
+    each = request.method.most_steps(request.space.n_slots, len(request.space.candidates))
+    assert each > 100
+    assert planned_steps(request) == 3 * each + (3 + 1) * 2 * 10
 
 
 def test_a_locked_database_is_a_503_that_may_be_retried(service: Running, submitted: dict[str, Any]) -> None:

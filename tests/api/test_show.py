@@ -120,6 +120,28 @@ def test_the_metrics_of_the_field_stand_beside_what_they_are_held_against() -> N
     assert told.count("majority 0.5") == 2, "bits stand as the test quality already"
 
 
+def test_lengths_are_told_in_one_line_with_what_keeps_a_network_out() -> None:
+    score = {"bits": 2.5, "se": 0.01, "why": None}
+    why = "candidate 'sgu' cannot run there: its spatial weights are one for each pair of positions"
+    lengths = [
+        {"length": 32, "derived": score, "parent": {**score, "bits": 2.25}, "difference": {"verdict": "worse"}},
+        {"length": 512, "derived": {"bits": None, "se": None, "why": why}, "parent": score, "difference": None},
+    ]
+    text = " ".join(printed({**RESULT, "lengths": lengths}).split())
+    assert f"by length 32 tokens 2.500, parent 2.250 (worse); 512 tokens none: {why}, parent 2.500" in text
+    alone = printed({**RESULT, "lengths": [{**lengths[0], "parent": None, "difference": None}]})
+    assert "32 tokens 2.500\n" in alone.replace(" \n", "\n").replace("  ", "")
+
+
+def test_latency_is_told_for_each_serve_mode() -> None:
+    timed = {"ratio": 1.5, "low": 1.4, "high": 1.6, "repeatability": 0.01, "derived_ms": 3.0, "parent_ms": 2.0}
+    first = {"serve": {"mode": "prefill", "batch": 8, "query_length": 128}, **RESULT["latency"]}
+    second = {"serve": {"mode": "decode", "batch": 1, "query_length": 64}, **timed}
+    text = " ".join(printed({**RESULT, "latencies": [first, second]}).split())
+    assert text.count("of the parent's") == 2
+    assert "decode, 1 x 64 tokens 1.500 of the parent's (1.400 to 1.600; repeatability 0.010): 3.00 ms" in text
+
+
 def test_candidates_of_one_block_are_told_by_their_labels() -> None:
     assert "slots" not in {line.split()[0] for line in printed(RESULT).splitlines() if line.strip()}
     search = {**RESULT["search"], "candidates": [*CANDIDATES, {**CANDIDATES[0], "label": "local"}]}

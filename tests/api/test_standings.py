@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from api import views
-from api.leading import leading
-from db import architectures, searches, standings
+from api.leading import leading, of_path
+from db import architectures, reports, searches, standings
 from db.engine import transaction
-from db.standings import Standing
-from tests.api.running import Claimed, Running
+from tests.api.running import Claimed, Running, record
 
 DATABASES = ("sqlite", "postgresql")
 ROOT = "/api/v1/searches"
@@ -59,11 +59,47 @@ def test_a_slot_without_numbers_is_undecided() -> None:
 
 
 def test_a_strip_is_made_of_the_labels_of_the_request() -> None:
-    stands = Standing(30, [[0.1, 0.9]], [0.5], None, None, None)
+    stands = replace(standings.NONE, step=30, probabilities=[[0.1, 0.9]], null_gaps=[0.5])
     strip = views._strip(["mine", "other"], stands)
     assert strip is not None
     assert (strip.labels, strip.undecided, strip.step) == (["other"], [], 30)
     assert views._best({}, standings.NONE) is None
+
+
+def test_behind_the_parsimony_pass_the_strip_is_its_path(service: Running, claimed: Claimed) -> None:
+    claimed.report([0, 10])
+    pruned = replace(
+        record(20),
+        phase="prune",
+        path=[2, 1],
+        effect_nats=[[0.01, None, 0.0], [0.5, 0.0, None]],
+        effect_se=[[0.02, None, 0.0], [0.1, 0.0, None]],
+    )
+    with transaction(service.engine) as connection:
+        reports.insert(connection, claimed.lease, [reports.NewReport(claimed.trial, pruned)])
+    strip = service.http.get(f"{ROOT}/{claimed.id}").json()["strip"]
+    assert strip == {"labels": ["identity", "ffn"], "undecided": [0], "step": 20, "source": "leading"}
+
+
+@pytest.mark.parametrize(
+    ("nats", "errors", "undecided"),
+    [
+        ([0.0, 0.5, None], [0.0, 0.1, None], False),
+        ([0.0, 0.1, None], [0.0, 0.1, None], True),
+        ([0.0, -0.5, None], [0.0, 0.1, None], True),  # it gains, but less than what is asked of a dearer block
+        ([0.0, 0.5, 0.01], [0.0, 0.1, 0.02], True),
+        ([0.0, None, None], [0.0, None, None], True),  # nothing was compared: alpha tells
+        (None, None, True),
+    ],
+    ids=["buys", "at one error", "gains", "one of two ties", "not compared", "no pass yet"],
+)
+def test_a_slot_of_the_path_is_undecided_where_another_does_as_well(
+    nats: list[float | None] | None, errors: list[float | None] | None, undecided: bool
+) -> None:
+    matrices = (nats and [nats], errors and [errors])
+    assert of_path([0], [0], *matrices) == ([0] if undecided else [])
+    if nats is None or nats[1:] == [None, None]:
+        assert of_path([0], [], *matrices) == []
 
 
 @pytest.mark.parametrize(
@@ -77,7 +113,7 @@ def test_a_strip_is_made_of_the_labels_of_the_request() -> None:
     ids=["words", "pieces of words", "answers", "unknown"],
 )
 def test_the_best_figure_is_told_in_the_unit_of_its_task(task: dict[str, Any], unit: str, bits: float) -> None:
-    best = views._best({"task": task}, Standing(1, None, None, None, 2 * math.log(2), None))
+    best = views._best({"task": task}, replace(standings.NONE, step=1, val_loss=2 * math.log(2)))
     assert best is not None
     assert (best.unit, best.what) == (unit, "validation")
     assert math.isclose(best.bits_per_byte, bits)

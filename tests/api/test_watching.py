@@ -7,11 +7,11 @@ from rich.console import Console
 
 from api.routes.searches import planned_steps
 from api.watching import Display, Picture
-from nas.config import SearchRequest
+from nas.config import Method, SearchRequest
 from tests.api.running import TINY
 
 REQUEST = SearchRequest.model_validate(TINY | {"trials": {"n_seeds": 2}}).model_dump(mode="json")
-SEARCHING = 2 * (20 + 2 * 3 * 50)  # of each seed the parsimony pass may compare each of 3 candidates in 2 slots
+SEARCHING = 2 * Method(n_steps=20).most_steps(2, 3)
 PLANNED = SEARCHING + 3 * 2 * 10
 ROW = {"train_loss": 2.5, "val_loss": None, "val_loss_soft": 2.25, "val_loss_argmax": 2.0, "null_gaps": [0.1, 0.1]}
 MATRIX = [[0.8, 0.1, 0.1], [0.34, 0.33, 0.33]]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -55,9 +56,21 @@ def test_the_newest_report_of_the_first_search_trial_counts(engine: Engine) -> N
     insert(engine, run, report(run.trial_id, 0, val_loss_soft=5.5), report(other.id, 20, val_loss_argmax=0.5))
     assert (standing(engine, run.search_id).step, standing(engine, run.search_id).val_loss) == (0, 5.5)
     insert(engine, run, report(run.trial_id, 10, **later))
-    assert standing(engine, run.search_id) == Standing(
-        10, later["probabilities"], record(10).null_gaps, None, 2.0, None
+    found = replace(
+        standings.NONE,
+        step=10,
+        probabilities=later["probabilities"],
+        null_gaps=record(10).null_gaps,
+        val_loss=2.0,
     )
+    assert standing(engine, run.search_id) == found
+    evidence: dict[str, Any] = {
+        "path": [1, 1],
+        "effect_nats": [[0.5, 0.0, None]] * 2,
+        "effect_se": [[0.1, 0.0, None]] * 2,
+    }
+    insert(engine, run, report(run.trial_id, 20, **later, **evidence))
+    assert standing(engine, run.search_id) == replace(found, step=20, **evidence)
 
 
 def test_values_that_are_not_numbers_do_not_hide_the_rest(engine: Engine) -> None:
