@@ -762,10 +762,35 @@ export interface components {
             /** @description with default options in the default space; the JSON of an architecture has each candidate's own */
             reach: components["schemas"]["Reach"];
         };
-        /** Budget */
+        /**
+         * Bound
+         * @description A bound on what is counted, not measured: as a number, or against the interleaved parent.
+         */
+        Bound: {
+            /**
+             * At Most
+             * @description of the slots' blocks, in the unit of what is bounded
+             */
+            at_most?: number | null;
+            /**
+             * Ratio To Parent
+             * @description 1.0 is as much as the interleaved parent
+             */
+            ratio_to_parent?: number | null;
+        };
+        /**
+         * Budget
+         * @description Any mix of bounds; all of them hold.
+         */
         Budget: {
-            /** @description None: no bound */
+            /** @description at the first serve mode; None: no bound */
             latency?: components["schemas"]["LatencyBudget"] | null;
+            /** @description weights of the slots' blocks; None: no bound */
+            parameters?: components["schemas"]["Bound"] | null;
+            /** @description operations for one sequence at the first serve mode; None: no bound */
+            flops?: components["schemas"]["Bound"] | null;
+            /** @description what decoding keeps of one sequence at the first serve mode's lengths; None: no bound */
+            cache_bytes?: components["schemas"]["Bound"] | null;
         };
         /**
          * Candidate
@@ -1400,18 +1425,22 @@ export interface components {
         };
         /**
          * Method
-         * @description How the supernet is trained; `n_steps` counts weight updates.
+         * @description How the supernet is trained; `n_steps` counts weight updates before the parsimony pass.
+         *
+         *     A search has four phases: *warm-up* (uniform paths, alpha frozen), *search* (weight and alpha updates in turn),
+         *     *settle* (alpha frozen, candidates that were run less catch up) and *prune* (the parsimony pass on one path).
          */
         Method: {
             /**
              * Alpha Estimator
+             * @description two_path: straight-through between two candidates a slot, drawn anew each time
              * @default straight_through
              * @enum {string}
              */
-            alpha_estimator: "soft" | "straight_through" | "single_path";
+            alpha_estimator: "soft" | "straight_through" | "single_path" | "two_path";
             /**
              * N Steps
-             * @description weight updates
+             * @description weight updates of warm-up, search and settle
              * @default 1200
              */
             n_steps: number;
@@ -1421,6 +1450,12 @@ export interface components {
              * @default 0.33
              */
             warmup_share: number;
+            /**
+             * Settle Share
+             * @description share of n_steps at the end, alpha frozen again
+             * @default 0.1
+             */
+            settle_share: number;
             /**
              * Alpha Share
              * @description share of alpha updates; 0.2: one to four of the weights
@@ -1440,14 +1475,26 @@ export interface components {
              */
             batch_size: number;
             /**
+             * Micro Batch
+             * @description windows per forward pass, gradients added up; None: as many as have room
+             */
+            micro_batch?: number | null;
+            /**
              * Lr
              * @description peak learning rate of the weights
              * @default 0.002
              */
             lr: number;
             /**
+             * Lr Schedule
+             * @description behind the rise; cosine: to a tenth
+             * @default cosine
+             * @enum {string}
+             */
+            lr_schedule: "cosine" | "constant";
+            /**
              * Lr Warmup Steps
-             * @description linear rise of lr; then cosine to a tenth
+             * @description linear rise of lr
              * @default 100
              */
             lr_warmup_steps: number;
@@ -1470,6 +1517,18 @@ export interface components {
              */
             alpha_lr: number;
             /**
+             * Alpha Decay
+             * @description decoupled decay of alpha, towards equal probabilities
+             * @default 0
+             */
+            alpha_decay: number;
+            /**
+             * Alpha Draws
+             * @description samples that each alpha gradient is the mean of
+             * @default 1
+             */
+            alpha_draws: number;
+            /**
              * Tau Start
              * @description temperature during warm-up
              * @default 5
@@ -1483,10 +1542,41 @@ export interface components {
             tau_end: number;
             /**
              * Cost Weight
-             * @description nats per token of pressure when twice over the budget
+             * @description hinge: nats per token at twice the budget; dual: a tenth of its gain there in an alpha update
              * @default 0.1
              */
             cost_weight: number;
+            /**
+             * Pressure
+             * @description dual: grows by itself until the budget is met; hinge: cost_weight as it is
+             * @default dual
+             * @enum {string}
+             */
+            pressure: "dual" | "hinge";
+            /**
+             * Candidate Dropout
+             * @description share of slots of a warm-up path that are skipped, so that blocks stand alone
+             * @default 0
+             */
+            candidate_dropout: number;
+            /**
+             * Entropy Weight
+             * @description nats per token on alpha's mean entropy, at the end
+             * @default 0
+             */
+            entropy_weight: number;
+            /**
+             * Max Identity
+             * @description share of slots that may fall to identity before it is told
+             * @default 1
+             */
+            max_identity: number;
+            /**
+             * Stop When Stable
+             * @description end the search phase once its leaders no longer change
+             * @default false
+             */
+            stop_when_stable: boolean;
             /**
              * Report Every
              * @description weight updates between reports
@@ -1511,6 +1601,37 @@ export interface components {
              * @default 60
              */
             max_minutes: number;
+            /**
+             * Prune Steps
+             * @description weight updates behind a comparison of the parsimony pass; 0: no pass
+             * @default 200
+             */
+            prune_steps: number;
+            /**
+             * Prune Windows
+             * @description held-out windows of each comparison
+             * @default 256
+             */
+            prune_windows: number;
+            /**
+             * Prune Nats
+             * @description nats per token that a block must buy, besides one standard error, to be kept
+             * @default 0.002
+             */
+            prune_nats: number;
+            /**
+             * Precision
+             * @description bfloat16: autocast, on devices that pay
+             * @default float32
+             * @enum {string}
+             */
+            precision: "float32" | "bfloat16";
+            /**
+             * Compile
+             * @description torch.compile each block; slow to start
+             * @default false
+             */
+            compile: boolean;
             /**
              * Random Signs
              * @description control run: flip the sign of each alpha gradient at random
@@ -1667,7 +1788,7 @@ export interface components {
         };
         /**
          * Probabilities
-         * @description softmax(alpha) of a trial after `step` weight updates.
+         * @description softmax(alpha) of a trial after `step` weight updates, and with `?evidence=true` what stands beside it.
          */
         Probabilities: {
             /** Trial */
@@ -1684,6 +1805,31 @@ export interface components {
              * @description (L,) gap of log-probabilities that chance alone reaches
              */
             null_gaps: (number | null)[] | null;
+            /**
+             * Path
+             * @description (L,) column of each slot that the parsimony pass holds; null before it
+             */
+            path: number[] | null;
+            /**
+             * Updates
+             * @description (L, K) weight updates that each candidate has had
+             */
+            updates: (number | null)[][] | null;
+            /**
+             * Z
+             * @description (L, K) mean of each alpha's gradient over its standard error; positive where descent lowers alpha
+             */
+            z: (number | null)[][] | null;
+            /**
+             * Effect Nats
+             * @description (L, K) nats per token that held-out loss rises by when the path takes this candidate here; null where it was not tried
+             */
+            effect_nats: (number | null)[][] | null;
+            /**
+             * Effect Se
+             * @description (L, K) standard error of effect_nats
+             */
+            effect_se: (number | null)[][] | null;
         };
         /**
          * Problem
@@ -1816,6 +1962,11 @@ export interface components {
             trial: string;
             /** Step */
             step: number;
+            /**
+             * Phase
+             * @description warm-up, search, settle or prune; null of a retraining, and of old searches
+             */
+            phase: string | null;
             /** Train Loss */
             train_loss: number | null;
             /** Val Loss */
@@ -1824,14 +1975,39 @@ export interface components {
             val_loss_soft: number | null;
             /** Val Loss Argmax */
             val_loss_argmax: number | null;
+            /**
+             * Val Loss Sampled
+             * @description mean of paths that are drawn from softmax(alpha)
+             */
+            val_loss_sampled: number | null;
             /** Tau */
             tau: number | null;
             /** Expected Ms */
             expected_ms: number | null;
             /** Entropy */
             entropy: number | null;
+            /**
+             * Identity Share
+             * @description expected share of slots with identity
+             */
+            identity_share: number | null;
+            /**
+             * Alpha Velocity
+             * @description mean change of softmax(alpha) since the report before, total variation per slot
+             */
+            alpha_velocity: number | null;
+            /**
+             * Dual
+             * @description what the budget's pressure stands at, nats per token for a cost of once the budget; 0: it meets it
+             */
+            dual: number | null;
             /** Tokens Per S */
             tokens_per_s: number | null;
+            /**
+             * Warning
+             * @description what was found since the report before, in words
+             */
+            warning: string | null;
         };
         /**
          * Resources
@@ -1940,12 +2116,12 @@ export interface components {
             n_seeds: number;
             /**
              * Baselines
-             * @description always trained beside
+             * @description always trained beside; present: the labels of space.layout, and what the derived one is held against, in the place of the interleaved parent
              * @default [
              *       "interleaved"
              *     ]
              */
-            baselines: "interleaved"[];
+            baselines: ("interleaved" | "present")[];
             /**
              * Test Windows
              * @description test windows that quality is reported on
@@ -2114,7 +2290,7 @@ export interface components {
              * @description whole request that this one changes: what is given here stands, of objects part by part
              * @enum {unknown}
              */
-            preset?: "quickstart" | "decoder" | "transformer-xl-small" | "bert-small" | "gmlp-small" | "transformer-xl-base" | "transformer-xl-large" | "xl-24b" | "bert-base" | "gmlp-base" | "par" | null;
+            preset?: "quickstart" | "decoder" | "transformer-xl-small" | "bert-small" | "gmlp-small" | "transformer-xl-base" | "transformer-xl-large" | "xl-24b" | "bert-base" | "gmlp-base" | "par" | "par-small" | null;
             /**
              * @default {
              *       "n_slots": 8,
@@ -2189,7 +2365,9 @@ export interface components {
              *             "variance": "fixed"
              *           }
              *         }
-             *       ]
+             *       ],
+             *       "layout": [],
+             *       "layout_prior": 1
              *     }
              */
             space: components["schemas"]["SearchSpace"];
@@ -2219,21 +2397,35 @@ export interface components {
              *       "alpha_estimator": "straight_through",
              *       "n_steps": 1200,
              *       "warmup_share": 0.33,
+             *       "settle_share": 0.1,
              *       "alpha_share": 0.2,
              *       "uniform_share": 0.5,
              *       "batch_size": 8,
              *       "lr": 0.002,
+             *       "lr_schedule": "cosine",
              *       "lr_warmup_steps": 100,
              *       "weight_decay": 0.01,
              *       "grad_clip": 1,
              *       "alpha_lr": 0.02,
+             *       "alpha_decay": 0,
+             *       "alpha_draws": 1,
              *       "tau_start": 5,
              *       "tau_end": 0.2,
              *       "cost_weight": 0.1,
+             *       "pressure": "dual",
+             *       "candidate_dropout": 0,
+             *       "entropy_weight": 0,
+             *       "max_identity": 1,
+             *       "stop_when_stable": false,
              *       "report_every": 10,
              *       "checkpoint_every": 100,
              *       "eval_windows": 32,
              *       "max_minutes": 60,
+             *       "prune_steps": 200,
+             *       "prune_windows": 256,
+             *       "prune_nats": 0.002,
+             *       "precision": "float32",
+             *       "compile": false,
              *       "random_signs": false
              *     }
              */
@@ -2244,7 +2436,8 @@ export interface components {
              * @default {
              *       "seed": 0,
              *       "n_seeds": 2,
-             *       "n_samples": 1
+             *       "n_samples": 1,
+             *       "pruner": "asha"
              *     }
              */
             trials: components["schemas"]["Trials"];
@@ -2437,6 +2630,18 @@ export interface components {
              *     ]
              */
             candidates: components["schemas"]["Candidate"][];
+            /**
+             * Layout
+             * @description of each slot: its present label and what is forbidden; empty: all are free
+             * @default []
+             */
+            layout: components["schemas"]["SlotChoice"][];
+            /**
+             * Layout Prior
+             * @description nats by which a slot's present label leads when the search begins
+             * @default 1
+             */
+            layout_prior: number;
         };
         /**
          * SeedProbabilities
@@ -2469,11 +2674,11 @@ export interface components {
         ServeMode: {
             /**
              * Mode
-             * @description whole sequences at once
+             * @description prefill: whole sequences at once; decode: one token more, behind query_length that were read; training: forward and backward
              * @default prefill
-             * @constant
+             * @enum {string}
              */
-            mode: "prefill";
+            mode: "prefill" | "decode" | "training";
             /**
              * Batch
              * @description sequences per call
@@ -2492,6 +2697,29 @@ export interface components {
              * @default 0
              */
             memory_length: number;
+        };
+        /**
+         * SlotChoice
+         * @description What one slot may become, where a search starts from a model there is; a bare label in JSON: the present one.
+         */
+        SlotChoice: {
+            /**
+             * Present
+             * @description label that stands there now
+             */
+            present?: string | null;
+            /**
+             * Fixed
+             * @description the present one stays; nothing is searched here
+             * @default false
+             */
+            fixed: boolean;
+            /**
+             * Forbidden
+             * @description labels that may not stand here
+             * @default []
+             */
+            forbidden: string[];
         };
         /**
          * Strip
@@ -2619,6 +2847,11 @@ export interface components {
              *     ]
              */
             serve: components["schemas"]["ServeMode"][];
+            /**
+             * Serve Lengths
+             * @description tokens at which derived and parent are scored; None: a quarter, one, two and four of train_length
+             */
+            serve_lengths?: number[] | null;
         };
         /**
          * Tokenizer
@@ -2748,6 +2981,13 @@ export interface components {
              * @default 1
              */
             n_samples: number;
+            /**
+             * Pruner
+             * @description asha: samples that are behind at a third of their steps, all seeds taken, end there
+             * @default asha
+             * @enum {string}
+             */
+            pruner: "asha" | "none";
         };
         /**
          * Version
@@ -3081,6 +3321,8 @@ export interface operations {
                 last_step?: number | null;
                 /** @description only steps that it divides, and each trial's newest */
                 stride?: number;
+                /** @description with updates, z and effects of each cell */
+                evidence?: boolean;
                 /** @description rows of a page */
                 limit?: number;
                 /** @description `next` of the page before */
