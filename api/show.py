@@ -155,18 +155,38 @@ def _figures(found: Mapping[str, Any], drawn: Looks) -> Table:
     for metric in found.get("metrics", ()):  # results of older versions have none
         if quality is None or metric["name"] != quality["unit"]:
             table.add_row(metric["name"], _metric(metric))
+    if found.get("lengths"):
+        table.add_row("by length", Text("; ".join(map(_at_length, found["lengths"]))))
     if latency is not None:
-        table.add_row(
-            "latency",
-            f"{latency['ratio']:.3f} of the parent's ({latency['low']:.3f} to {latency['high']:.3f}; repeatability "
-            f"{latency['repeatability']:.3f}): {latency['derived_ms']:.2f} ms against {latency['parent_ms']:.2f} ms",
-        )
+        table.add_row("latency", _latency(latency))
+    for each in found.get("latencies", ())[1:]:
+        serve = each["serve"]
+        table.add_row(f"  {serve['mode']}, {serve['batch']} x {serve['query_length']} tokens", _latency(each))
     table.add_row(
         "export",
         f"{export['file']}, logits equal to the trained model's within {export['logits_max_abs_difference']:.1e}",
     )
     table.add_row("seconds", ", ".join(f"{name} {value:.0f}" for name, value in found["seconds"].items()))
     return table
+
+
+def _at_length(found: Mapping[str, Any]) -> str:
+    """The test part in windows of one length, derived and parent; why where one has no figure."""
+    told = []
+    for name in ("derived", "parent"):
+        score = found[name]
+        if score is not None:
+            figure = f"{score['bits']:.3f}" if score["why"] is None else f"none: {score['why']}"
+            told.append(figure if name == "derived" else f"parent {figure}")
+    verdict = "" if found["difference"] is None else f" ({found['difference']['verdict']})"
+    return f"{found['length']} tokens {', '.join(told)}{verdict}"
+
+
+def _latency(latency: Mapping[str, Any]) -> str:
+    return (
+        f"{latency['ratio']:.3f} of the parent's ({latency['low']:.3f} to {latency['high']:.3f}; repeatability "
+        f"{latency['repeatability']:.3f}): {latency['derived_ms']:.2f} ms against {latency['parent_ms']:.2f} ms"
+    )
 
 
 def _metric(metric: Mapping[str, Any]) -> str:
