@@ -54,6 +54,7 @@ from nas.search import search
 
 LATENCY_ROUNDS = 200
 ESTIMATE_STEPS = 20
+COMMIT = commit()  # asked once: the code that runs is in memory from here on, whatever is committed meanwhile
 
 
 @cache
@@ -71,11 +72,11 @@ def train(setup: Setup, run: Run) -> Row:
     try:
         list(training.run())
     except SearchFailed:  # diverged: a rate that is too high is an answer of the grid
-        return Row(run, math.inf, math.inf, round(time.process_time() - started, 3), commit())
+        return Row(run, math.inf, math.inf, round(time.process_time() - started, 3), COMMIT)
     assert training.result is not None
     bits = float(np.mean(training.result.test_nats)) / math.log(2)
     seconds = round(time.process_time() - started, 3)
-    return Row(run, round(training.result.val_loss, 6), round(bits, 6), seconds, commit())
+    return Row(run, round(training.result.val_loss, 6), round(bits, 6), seconds, COMMIT)
 
 
 def look(setup: Setup, table: LatencyTable, seed: int) -> dict[str, Any]:
@@ -91,10 +92,10 @@ def look(setup: Setup, table: LatencyTable, seed: int) -> dict[str, Any]:
         assert best.architecture is not None
         found |= {"stack": str(best.architecture), "undecided": list(best.architecture.undecided)}
         found |= {"val_loss": best.val_loss, "steps": best.records[-1].step}
-        found["warnings"] = list(dict.fromkeys(each.warning for each in best.records if each.warning))
+        found["warnings"] = [line for each in best.records for line in (each.warning or "").splitlines()]
     except SearchFailed as error:
         found["reason"] = str(error)
-    return {**found, "seconds": round(time.process_time() - started, 3), "commit": commit()}
+    return {**found, "seconds": round(time.process_time() - started, 3), "commit": COMMIT}
 
 
 def fill(folder: Path, setup: Setup, n_workers: int, limit: int | None) -> None:
