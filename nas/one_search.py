@@ -28,6 +28,7 @@ from nas.data.pin import check_fingerprint, pin_synthetic
 from nas.data.synthetic.generated import synthetic_parts
 from nas.derive import check_budget, derive_record
 from nas.errors import InvalidInput, SearchFailed
+from nas.guards import untrained
 from nas.ingest.card import Dataset
 from nas.ingest.options import Options
 from nas.ingest.read import ingest
@@ -45,8 +46,8 @@ class SeedResult:
     Args:
         seed: of the trial.
         records: one per report, first to last.
-        architecture: the most probable one within the budget as the table predicts it; None where nothing moved
-            beyond chance.
+        architecture: what the parsimony pass left, or the most probable one, within the budget as the table predicts
+            it; None where nothing moved beyond chance, or the weights have not learnt.
         reason: why there is no architecture.
     """
 
@@ -133,7 +134,7 @@ def search(
     Raises:
         InvalidInput: a block, the request, or the table cannot be used; DataError: the text cannot.
         Infeasible: no architecture meets the budget.
-        SearchFailed: training diverged, or no seed's alpha moved beyond chance.
+        SearchFailed: training diverged, or no seed learnt anything or moved alpha beyond chance.
     """
     from nas.search import Search  # here: nas.search offers this function as its own
 
@@ -158,10 +159,12 @@ def search(
                 records.append(record)
                 if on_record is not None:
                     on_record(seed, record)
-            try:
-                architecture, reason = derive_record(request, table, records[-1], bounded), None
-            except SearchFailed as error:
-                architecture, reason = None, str(error)
+            architecture, reason = None, untrained(records[-1])
+            if reason is None:
+                try:
+                    architecture = derive_record(request, table, records[-1], bounded)
+                except SearchFailed as error:
+                    reason = str(error)
             seeds.append(SeedResult(seed, tuple(records), architecture, reason))
     if all(each.architecture is None for each in seeds):
         raise SearchFailed(str(seeds[0].reason))

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 
+from nas import checkpoint
 from nas.architecture import Architecture
 from nas.config import SearchRequest
 from nas.data.encode import encode
@@ -28,6 +29,7 @@ SPACE = {"n_slots": 2, "d_model": 16, "n_heads": 2, "max_len": 16, "candidates":
 SERVE = [{"batch": 2, "query_length": 16}]
 METHOD = {
     "n_steps": 10, "batch_size": 4, "warmup_share": 0.2, "report_every": 2, "checkpoint_every": 2, "eval_windows": 4,
+    "prune_steps": 2, "prune_windows": 8,
 }  # fmt: skip
 WORDS = ("fine", "great", "poor", "awful", "so", "the")
 
@@ -80,6 +82,84 @@ def new(kind: str, request: SearchRequest, folder: Path | None) -> Search | Retr
 
 def comparable(record: StepRecord) -> StepRecord:
     return replace(record, tokens_per_s=None)
+
+
+ESTIMATORS = ["soft", "straight_through", "single_path", "two_path"]
+# Every phase, and everything that has a state: a budget, dropped slots, draws, decay, an early end, a layout, memory.
+EVERYTHING: dict[str, Any] = {
+    **tiny.RECURRENT,
+    "space": {
+        **tiny.RECURRENT["space"], "n_slots": 3, "layout_prior": 0.3,
+        "layout": [{}, {"present": "ffn", "forbidden": ["identity"]}, {"present": "attention"}],
+    },
+    "method": {
+        "n_steps": 24, "warmup_share": 0.25, "settle_share": 0.25, "alpha_share": 0.4, "alpha_draws": 2,
+        "alpha_decay": 1e-3, "alpha_lr": 0.2, "entropy_weight": 1.0, "candidate_dropout": 0.2, "tau_end": 1.0,
+        "stop_when_stable": True, "max_identity": 0.1, "prune_steps": 2, "prune_windows": 8,
+        "report_every": 3, "checkpoint_every": 5,
+    },
+    "budget": {"latency": {"ms": 8.0}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_a_search_stopped_at_every_record_of_every_phase_has_the_bits_of_an_undisturbed_one(
+    estimator: str, tmp_path: Path
+) -> None:
+    request = tiny.request(
+        **{**EVERYTHING, "method": {**EVERYTHING["method"], "alpha_estimator": estimator}}, trials={"seed": 5}
+    )
+    parts = tiny.parts(request)
+
+    def begun() -> Search:
+        return Search(request, parts=parts, table=tiny.table(request.space, request.task.serve[0]))
+
+    undisturbed, current = begun(), begun()
+    expected = [comparable(record) for record in undisturbed.run()]
+    assert {record.phase for record in expected} == {"warm-up", "search", "settle", "prune"}
+    found = [comparable(record) for record in islice(current.run(), 2)]
+    while not found[-1].last:
+        current.save(tmp_path / "state.safetensors")
+        current = begun()
+        current.load(tmp_path / "state.safetensors")
+        found += [comparable(record) for record in islice(current.run(), 1)]
+    assert found == expected
+    undisturbed.save(tmp_path / "one.safetensors")
+    current.save(tmp_path / "other.safetensors")
+    (one, state), (other, other_state) = (
+        checkpoint.read(tmp_path / f"{name}.safetensors") for name in ("one", "other")
+    )
+    assert {**state, "seconds": 0} == {**other_state, "seconds": 0}
+    assert one.keys() == other.keys()
+    assert all(torch.equal(tensor, other[name]) for name, tensor in one.items())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_search_stopped_at_random_and_taken_up_from_its_last_save_goes_the_same_way(
+    seed: int, tmp_path: Path
+) -> None:
+    """As a process that is killed: what it did behind its last save is done again."""
+    request = tiny.request(**{**EVERYTHING, "trials": {"seed": seed}})
+    parts, chance = tiny.parts(request), random.Random(seed)
+    path = tmp_path / "state.safetensors"
+
+    def begun() -> Search:
+        return Search(request, parts=parts, table=tiny.table(request.space, request.task.serve[0]))
+
+    expected = {record.step: comparable(record) for record in begun().run()}
+    seen: set[int] = set()
+    last = False
+    while not last:
+        current = begun()
+        if path.exists():
+            current.load(path)
+        for number, record in enumerate(islice(current.run(), chance.randint(1, 6))):
+            assert comparable(record) == expected[record.step]
+            seen.add(record.step)
+            last = record.last
+            if record.step and (number == 0 or chance.random() < 0.5):  # at step 0 there is nothing to go on from
+                current.save(path)
+    assert seen == set(expected)
 
 
 @pytest.mark.parametrize("work", ["search", "retraining"])

@@ -11,6 +11,7 @@ from nas.data.objectives import Batch, next_tokens
 from nas.data.streams import HeldOut
 from nas.heads import IGNORE
 from nas.network import Memory
+from nas.steps import StepRecord
 from nas.supernet import Supernet
 from nas.training import (
     dropout_from,
@@ -18,6 +19,7 @@ from nas.training import (
     generator,
     learning_rate,
     loss_of,
+    reports,
     weight_step,
     weights_optimiser,
 )
@@ -31,6 +33,13 @@ def test_learning_rate_rises_then_falls_to_a_tenth() -> None:
     assert rates.index(max(rates)) in (9, 10)
     assert rates[-1] == pytest.approx(1e-3, rel=0.01)
     assert rates[10:] == sorted(rates[10:], reverse=True)
+
+
+def test_a_constant_rate_stays_at_its_peak_behind_the_rise() -> None:
+    method = Method(lr=1e-2, lr_warmup_steps=10, lr_schedule="constant")
+    rates = [learning_rate(step, 100, method) for step in range(100)]
+    assert rates[:10] == pytest.approx([1e-3 * (step + 1) for step in range(10)])
+    assert rates[10:] == [1e-2] * 90
 
 
 def test_short_runs_rise_for_at_most_a_quarter() -> None:
@@ -79,7 +88,7 @@ def test_a_step_touches_only_what_ran_moments_included() -> None:
     embed = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
     windows = torch.randint(0, 5, (2, 4), generator=torch.Generator().manual_seed(1))
     loss = F.cross_entropy(ran(embed[windows[:, :-1]]).flatten(0, 1), windows[:, 1:].flatten())
-    weight_step(loss, optimiser, lr=0.1, grad_clip=1.0)
+    weight_step([loss], optimiser, lr=0.1, grad_clip=1.0)
     for name, parameter in parameters.items():
         assert torch.equal(parameter, before[name]) == name.startswith("idle")
         assert (parameter in optimiser.state) == name.startswith("ran")
@@ -183,3 +192,42 @@ def test_streams_of_a_seed_differ_and_seeds_do_not_share_streams() -> None:
         for stream in range(16)
     }
     assert len(set(draws.values())) == len(draws)
+
+
+class Counting:
+    """A trial of some steps an advance, which asks for a report itself where it takes more than one."""
+
+    def __init__(self, *advances: int, **method: int) -> None:
+        self.method = Method.model_validate(method)
+        self.length, self.step, self.seconds = 8, 0, 0.0
+        self.advances = list(advances)
+
+    @property
+    def done(self) -> bool:
+        return not self.advances
+
+    def advance(self) -> bool:
+        taken = self.advances.pop(0)
+        self.step += taken
+        return taken > 3
+
+    def record(self, *, tokens_per_s: float | None, last: bool) -> StepRecord:
+        return StepRecord(self.step, tokens_per_s=tokens_per_s, last=last)
+
+
+@pytest.mark.parametrize(
+    ("advances", "reported"),
+    [
+        ([1] * 9, [0, 4, 6, 8, 9]),
+        ([3, 3, 3, 1], [0, 6, 9, 10]),  # 4 and 6 are passed together, 8 is passed at 9
+        ([1, 1, 5, 2], [0, 7, 9]),  # one asks for itself, and passes 4 and 6
+        ([4], [0, 4]),
+    ],
+    ids=["one by one", "jumps", "asked for", "at once"],
+)
+def test_reports_come_where_a_multiple_is_passed_and_never_twice_at_a_step(
+    advances: list[int], reported: list[int]
+) -> None:
+    records = list(reports(Counting(*advances, report_every=4, checkpoint_every=6)))
+    assert [record.step for record in records] == reported
+    assert [record.last for record in records] == [False] * (len(reported) - 1) + [True]
