@@ -155,6 +155,20 @@ class SeedProbabilities(BaseModel):
     null_gaps: list[float] = Field(description="(L,)")
 
 
+class KeptBound(BaseModel):
+    """One bound of the budget, and what an architecture does with it."""
+
+    name: str = Field(description="latency, parameters, flops or cache_bytes")
+    unit: str = Field(description="of all figures here; a ratio of latencies is `of the parent`")
+    target: float
+    predicted: float = Field(description="by the latency table, or counted")
+    expected: float | None = Field(description="of paths drawn from the probabilities, where the search ended")
+    measured: float | None = Field(description="of latency alone; null: not timed")
+    low: float | None = Field(description="lower end of the 95% interval of what was measured")
+    high: float | None
+    verdict: Literal["within", "over", "cannot tell"]
+
+
 class ResultArchitecture(BaseModel):
     """An architecture in a result."""
 
@@ -165,6 +179,8 @@ class ResultArchitecture(BaseModel):
     sample: int | None
     seed: int | None
     predicted_ms: float | None
+    expected_ms: float | None = Field(None, description="of paths drawn from the probabilities, where the search ended")
+    bounds: list[KeptBound] = Field([], description="each bound of the budget; empty without one")
 
 
 class Quality(BaseModel):

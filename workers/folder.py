@@ -86,6 +86,15 @@ class FolderStore:
             raise InvalidInput(f"unknown latency table {table_id!r}; without a server, give the table itself")
         return self._given_table
 
+    def table_beside(self, key: str) -> LatencyTable | None:
+        path = self._folder / "tables" / f"{key}.json"
+        return LatencyTable.model_validate_json(path.read_text()) if path.exists() else None
+
+    def keep_table(self, table: LatencyTable, key: str) -> None:
+        path = self._folder / "tables" / f"{key}.json"
+        path.parent.mkdir(exist_ok=True)
+        write_json(path, table.model_dump(mode="json"))
+
     def inputs(self, request: SearchRequest, table: LatencyTable, key: str) -> None:
         write_json(self._folder / "table.json", table.model_dump(mode="json"))
         self._on_event("latency_table", {"id": table.id})

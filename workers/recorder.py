@@ -138,6 +138,13 @@ class Recorder:
         except NotFound as error:
             raise InvalidInput(str(error)) from None
 
+    def table_beside(self, key: str) -> LatencyTable | None:
+        return self.table(key)
+
+    def keep_table(self, table: LatencyTable, key: str) -> None:
+        with transaction(self._engine) as connection:
+            latency_tables.put(connection, self._lease, table_id=table.id, key=key, body=table.model_dump(mode="json"))
+
     def inputs(self, request: SearchRequest, table: LatencyTable, key: str) -> None:
         written_out = request.model_dump(mode="json")
         with transaction(self._engine) as connection:

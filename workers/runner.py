@@ -8,6 +8,7 @@ from typing import Any
 
 from nas import metrics
 from nas.config import SearchRequest, Task
+from nas.cost import LatencyTable
 from nas.measure import PairedLatency
 from workers import stages
 from workers.folder import write_json
@@ -80,6 +81,7 @@ def _describe(inputs: Inputs, searched: Searched, derived: list[Derived], store:
             "dataset": request.task.dataset,
             "dataset_fingerprint": request.task.dataset_fingerprint,
             "latency_table": inputs.table.id,
+            "latency_tables": [_table(table) for table in inputs.tables],
             "device": inputs.table.device,
             "objective": request.task.objective,
             "tokenizer": request.task.tokenizer.model_dump(),
@@ -107,6 +109,12 @@ def _describe(inputs: Inputs, searched: Searched, derived: list[Derived], store:
         ],
         "architectures": [each.entry for each in derived],
     }
+
+
+def _table(table: LatencyTable) -> dict[str, Any]:
+    """A table without its entries: how well it predicts whole networks."""
+    shown = table.model_dump(include={"serve", "offset_ms", "scale", "error_median", "error_p95", "n_networks"})
+    return {"id": table.id, **shown}
 
 
 def _compared(comparison: Comparison | None, task: Task) -> dict[str, Any]:

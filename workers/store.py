@@ -126,6 +126,12 @@ class Store(Protocol):
     def table_by_id(self, table_id: str) -> LatencyTable:
         """Raises: InvalidInput: no such table."""
 
+    def table_beside(self, key: str) -> LatencyTable | None:
+        """The newest table of another serve mode than the first measured under this key, if any."""
+
+    def keep_table(self, table: LatencyTable, key: str) -> None:
+        """Keep a table of another serve mode under its key."""
+
     def inputs(self, request: SearchRequest, table: LatencyTable, key: str) -> None:
         """Keep the request, which now names the data's fingerprint and the table, and the table under its key."""
 

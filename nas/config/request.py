@@ -154,9 +154,9 @@ class SearchRequest(Config):
         vocab_size = self.task.vocab_size
         self.network_config([self.space.labels[0]] * self.space.n_slots, vocab_size)  # refuses what it must
         families = {candidate.family for candidate in self.space.candidates}
-        bounds = (self.budget.latency, self.budget.parameters, self.budget.flops, self.budget.cache_bytes)
+        asked = (self.budget.latency, self.budget.parameters, self.budget.flops, self.budget.cache_bytes)
         needs_parent = "interleaved" in self.retrain.baselines or any(
-            bound is not None and bound.ratio_to_parent is not None for bound in bounds
+            bound is not None and bound.ratio_to_parent is not None for bound in asked
         )
         if needs_parent and not {"attention", "ffn"} <= families:
             raise ValueError(

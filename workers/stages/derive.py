@@ -11,6 +11,7 @@ from nas import rules
 from nas.architecture import Architecture, interleaved
 from nas.derive import leading
 from nas.errors import SearchFailed
+from nas.guards import untrained
 from nas.measure import PairedLatency
 from nas.steps import StepRecord
 from workers.budget import Within, derive_within, kept
@@ -27,10 +28,10 @@ def derive_all(inputs: Inputs, searched: Searched, store: Store, trials: TrialRu
     """Two architectures per seed, what alpha alone would take and the one within the budget, and the baselines; seed
     by seed, never on averages.
 
-    A seed in which nothing was decided has no architecture; a warning says so.
+    A seed that has learnt or decided nothing has no architecture; a warning says so.
 
     Raises:
-        SearchFailed: no seed decided anything.
+        SearchFailed: no seed learnt and decided anything.
     """
     request, table = inputs.request, inputs.table
     derived = []
@@ -38,6 +39,8 @@ def derive_all(inputs: Inputs, searched: Searched, store: Store, trials: TrialRu
     for seed, record in sorted(searched.last.items()):
         key = TrialKey("search", searched.sample, seed)
         try:
+            if (reason := untrained(record)) is not None:
+                raise SearchFailed(reason)
             best = leading(request, table, record)
             within = _within_budget(inputs, record, key, store, trials)
         except SearchFailed as error:

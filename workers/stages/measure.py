@@ -1,4 +1,4 @@
-"""Measure: encode the data, take or measure the latency table, refuse what cannot end well."""
+"""Measure: encode the data, take or measure a latency table of each serve mode, refuse what cannot end well."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ from workers.trials import TrialRunner
 
 
 def measure(request: SearchRequest, store: Store, trials: TrialRunner) -> Inputs:
-    """Encode the data, take or measure the latency table, and pin both to the search; refuse what cannot end well.
+    """Encode the data, take or measure the latency tables, and pin both to the search; refuse what cannot end well.
+
+    The search reads the table of the first serve mode, which the budget holds for; those of the others are measured
+    and kept beside, behind the look at the budget.
 
     Raises:
         DataError: the data are too short, or not those that the request names.
@@ -33,20 +36,28 @@ def measure(request: SearchRequest, store: Store, trials: TrialRunner) -> Inputs
     prepared = prepare(request, store)
     request = prepared.request
     device = trials.call(request.resources, device_description, request.resources.cpus)
-    key = table_key(request, device)
+    first, *others = request.task.serve
+    key = table_key(request, first, device)
     if request.latency_table is not None:
         table = store.table_by_id(request.latency_table)
-        if table.serve != request.task.serve[0]:
+        if table.serve != first:
             raise InvalidInput(
-                f"latency table {table.id} holds for {_words(table.serve)}; the request serves "
-                f"{_words(request.task.serve[0])} first"
+                f"latency table {table.id} holds for {_words(table.serve)}; the request serves {_words(first)} first"
             )
     else:
-        table = store.table(key) or trials.call(request.resources, _measured, request)
+        table = store.table(key) or trials.call(request.resources, _measured, request, 0)
     check_budget(request, bounds(request, table))
     request = request.model_copy(update={"latency_table": table.id})
     store.inputs(request, table, key)
-    return Inputs(request, table, prepared)
+    tables = [table]
+    for number, serve in enumerate(others, 1):
+        key = table_key(request, serve, device)
+        beside = store.table_beside(key)
+        if beside is None:
+            beside = trials.call(request.resources, _measured, request, number)
+            store.keep_table(beside, key)
+        tables.append(beside)
+    return Inputs(request, table, prepared, tables)
 
 
 def _words(serve: ServeMode) -> str:
@@ -54,9 +65,8 @@ def _words(serve: ServeMode) -> str:
     return f"{serve.mode} of {serve.batch} x {serve.query_length} tokens{memory}"
 
 
-def table_key(request: SearchRequest, device: Mapping[str, str]) -> str:
+def table_key(request: SearchRequest, serve: ServeMode, device: Mapping[str, str]) -> str:
     """What a table was measured for: device with software and threads, and the entries at their shapes."""
-    serve = request.task.serve[0]
     entries = sorted(entry_key(candidate, request.space, serve) for candidate in request.space.candidates)
     # The fit's offset and scale are of networks of this depth, with these embeddings and this head.
     around = dataclasses.asdict(request.space.backbone)
@@ -64,8 +74,8 @@ def table_key(request: SearchRequest, device: Mapping[str, str]) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def _measured(request: SearchRequest) -> LatencyTable:
-    """The latency table, where a trial would run: on its machine, and only if its supernet has room there."""
+def _measured(request: SearchRequest, mode: int) -> LatencyTable:
+    """The table of a serve mode, where a trial would run: on its machine, and only if its supernet has room there."""
     memory.check_room(request.space, "cuda" if request.resources.gpus > 0 else "cpu")
     threads = max(1, int(request.resources.cpus))
-    return measure_table(request.space, request.task.serve[0], vocab_size=request.task.vocab_size, threads=threads)
+    return measure_table(request.space, request.task.serve[mode], vocab_size=request.task.vocab_size, threads=threads)

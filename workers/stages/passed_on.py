@@ -28,13 +28,15 @@ class Inputs:
 
     Args:
         request: complete.
-        table: latency of each candidate.
+        table: latency of each candidate at the first serve mode.
         data: the encoded data.
+        tables: of every serve mode, in the request's order.
     """
 
     request: SearchRequest
     table: LatencyTable
     data: Prepared
+    tables: Sequence[LatencyTable]
 
 
 @dataclass(frozen=True)
