@@ -161,7 +161,7 @@ def train(run: Run) -> Row:
         batch = stream.next()
         nats, _ = forward(batch, None)
         lr = learning_rate(step, N_STEPS, method) if run.task == TEXT else run.lr
-        weight_step(loss_of(nats, batch), optimiser, lr=lr, grad_clip=method.grad_clip)
+        weight_step([loss_of(nats, batch)], optimiser, lr=lr, grad_clip=method.grad_clip)
         step += 1
         if step % CHECK_EVERY == 0 and score(network, validation)[0] >= REACHED:
             break

@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from nas.data.streams import held_out
-from nas.training import dropout_from, evaluate, finite_or_fail, loss_of, weight_step, weights_optimiser
+from nas.training import evaluate, finite_or_fail, weight_step, weights_optimiser
 
 if TYPE_CHECKING:
     from nas.search import Search
@@ -165,11 +165,9 @@ class Pruning:
         optimiser = weights_optimiser(self._weights(path), method)
         stream, forward = search.streams["weight_data"], search.path_nats(path)
         for step in range(1, ends[-1] + 1):
-            batch = stream.next()
-            with dropout_from(search.generators["dropout"], search.device):
-                nats, stream.memory = forward(batch, stream.memory)
+            losses = search.loss_parts(forward, stream.next(), stream)
             lr = method.lr * min(1.0, step / _RISE)
-            weight_step(loss_of(nats, batch), optimiser, lr=lr, grad_clip=method.grad_clip)
+            weight_step(losses, optimiser, lr=lr, grad_clip=method.grad_clip)
             if step in ends:
                 yield step, self._losses(path)
 

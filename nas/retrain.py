@@ -30,12 +30,11 @@ from nas.options import NetworkConfig
 from nas.steps import StepRecord
 from nas.training import (
     Forward,
-    dropout_from,
     evaluate,
     finite_or_fail,
     generator,
     learning_rate,
-    loss_of,
+    loss_parts,
     mean_or_fail,
     reports,
     weight_step,
@@ -140,21 +139,25 @@ class Retraining:
         self._losses: list[Tensor] = []
         self.result: RetrainResult | None = None
 
+    @property
+    def done(self) -> bool:
+        return self.step >= self.n_steps
+
     def run(self) -> Iterator[StepRecord]:
         """Train to the end, one record per report; safe to `save` after a record, before asking for the next.
 
         Raises:
             SearchFailed: training diverged.
         """
-        return reports(self, self.n_steps)
+        return reports(self)
 
     def advance(self) -> None:
         """A weight update."""
-        batch = self.stream.next()
-        with dropout_from(self.dropout, self.device):
-            nats, self.stream.memory = self.forward(batch, self.stream.memory)
+        losses = loss_parts(
+            self.forward, self.stream.next(), self.stream, method=self.method, dropout=self.dropout, device=self.device
+        )
         lr = learning_rate(self.step, self.n_steps, self.method)
-        loss = weight_step(loss_of(nats, batch), self.optimiser, lr=lr, grad_clip=self.method.grad_clip)
+        loss = weight_step(losses, self.optimiser, lr=lr, grad_clip=self.method.grad_clip)
         self._losses.append(loss)
         self.step += 1
 

@@ -293,12 +293,23 @@ class Search:
         for _ in range(draws):
             stream.memory = memory  # each draw reads what the first one read
             with self.supernet.frozen():
-                for loss in self.loss_parts(self._alpha_nats(), batch, stream):
+                for loss in self.loss_parts(self._same_alpha_nats(), batch, stream):
                     gradient += self._alpha_gradient(loss) / draws
         gradient += self._alpha_gradient(self.pressure.penalty(torch.softmax(self.alphas.logits, dim=-1), self.step))
         gradient += self._alpha_gradient(self._entropy_penalty())
         self.alphas.update(gradient)
         self.pressure.update(self.alphas.probabilities())
+
+    def _same_alpha_nats(self) -> Forward:
+        """One draw of the estimator for all passes of a batch, each with its own way back to alpha."""
+        noise = self.generators["noise"]
+        before = noise.get_state()
+
+        def forward(batch: Batch, memory: Memory | None) -> tuple[Tensor, Memory | None]:
+            noise.set_state(before)
+            return self._alpha_nats()(batch, memory)
+
+        return forward
 
     def _alpha_gradient(self, loss: Tensor | float) -> Tensor:
         """Zero where the loss does not depend on alpha, as that of a single path of identities alone."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -14,7 +14,7 @@ from torch import Generator, Tensor, nn
 
 from nas.config import Method
 from nas.data.objectives import Batch
-from nas.data.streams import HeldOut
+from nas.data.streams import HeldOut, Stream
 from nas.errors import SearchFailed
 from nas.heads import IGNORE
 from nas.network import Memory
@@ -85,23 +85,70 @@ def dropout_from(source: Generator, device: str) -> Iterator[None]:
         yield
 
 
-def weight_step(loss: Tensor, optimiser: torch.optim.Optimizer, *, lr: float, grad_clip: float) -> Tensor:
+def loss_parts(
+    forward: Forward, batch: Batch, stream: Stream, *, method: Method, dropout: Generator, device: str
+) -> Iterator[Tensor]:
+    """The mean loss of a batch in parts that add up to it, each of one pass of `micro_batch` rows.
+
+    A pass begins once the gradient of the one before has been taken, so that only one has its activations in memory.
+
+    Args:
+        forward: in training mode.
+        batch: that is learnt from.
+        stream: that it is of; its memory is read by row, and replaced behind the last pass.
+        method: micro_batch and precision.
+        dropout: source of its random numbers, anew for each pass.
+        device: cpu or cuda.
+    """
+    rows = len(batch.tokens)
+    size = min(rows, method.micro_batch or rows)
+    n_scored = (batch.targets != IGNORE).sum().clamp_min(1)
+    before, left = stream.memory, []
+    for start in range(0, rows, size):
+        part = slice(start, start + size)
+        memory = before and [None if each is None else each[part] for each in before]
+        with dropout_from(dropout, device), autocast(method.precision, device):
+            nats, after = forward(batch.rows(part) if size < rows else batch, memory)
+        left.append(after)
+        yield nats.sum() / n_scored
+    stream.memory = _joined(left)
+
+
+def _joined(memories: list[Memory | None]) -> Memory | None:
+    """Of passes over some rows each, the memory of all rows."""
+    kept = [each for each in memories if each is not None]
+    if len(kept) <= 1:
+        return kept[0] if kept else None
+    slots = ([each for each in slot if each is not None] for slot in zip(*kept, strict=True))
+    return [torch.cat(slot) if slot else None for slot in slots]
+
+
+def autocast(precision: str, device: str) -> torch.autocast:
+    """bfloat16: products in it, in reach of its 8 bits; sums, norms, softmax and all weights stay in float32."""
+    return torch.autocast(device.split(":")[0], dtype=torch.bfloat16, enabled=precision == "bfloat16")
+
+
+def weight_step(losses: Iterable[Tensor], optimiser: torch.optim.Optimizer, *, lr: float, grad_clip: float) -> Tensor:
     """One weight update; returns the loss, detached and still on its device.
 
     Args:
-        loss: that depends on the weights that ran.
+        losses: parts that add up to the loss, each of which depends on the weights that ran.
         optimiser: over the weights; gradients are left for nobody.
         lr: learning rate of this step.
         grad_clip: largest norm of the gradient of what ran.
     """
-    torch.autograd.backward(loss)
+    total: Tensor | None = None
+    for loss in losses:
+        torch.autograd.backward(loss)
+        total = loss.detach() if total is None else total + loss.detach()
+    assert total is not None
     ran = [parameter for group in optimiser.param_groups for parameter in group["params"] if parameter.grad is not None]
     nn.utils.clip_grad_norm_(ran, grad_clip)
     for group in optimiser.param_groups:
         group["lr"] = lr
     optimiser.step()
     optimiser.zero_grad(set_to_none=True)
-    return loss.detach()
+    return total
 
 
 @dataclass(frozen=True, eq=False)
