@@ -125,8 +125,15 @@ class Client:
         yield from self._pages(f"/searches/{search_id}/reports", filters)
 
     def probabilities(self, search_id: str, **filters: Any) -> Iterator[dict[str, Any]]:
-        """softmax(alpha), one (slots x candidates) matrix a stored step; filters as in `reports`."""
+        """softmax(alpha), one (slots x candidates) matrix a stored step; filters as in `reports`.
+
+        With `evidence=True` also updates, z and effects of each cell.
+        """
         yield from self._pages(f"/searches/{search_id}/probabilities", filters)
+
+    def warnings(self, search_id: str) -> Any:
+        """Events of what the search warned of, oldest first; the newest 200."""
+        return self._json("GET", f"/searches/{search_id}/warnings")["items"]
 
     def architectures(self, search_id: str) -> Any:
         return self._json("GET", f"/searches/{search_id}/architectures")["items"]

@@ -153,6 +153,11 @@ class SeedProbabilities(BaseModel):
     labels: list[str]
     probabilities: list[list[float]] = Field(description="(L, K)")
     null_gaps: list[float] = Field(description="(L,)")
+    # Results of older versions have none of these.
+    z: list[list[float | None]] | None = Field(None, description="(L, K), as in `/probabilities`")
+    path: list[int] | None = Field(None, description="(L,) what the parsimony pass left; null without one")
+    effect_nats: list[list[float | None]] | None = Field(None, description="(L, K), as in `/probabilities`")
+    effect_se: list[list[float | None]] | None = Field(None, description="(L, K) standard error of effect_nats")
 
 
 class KeptBound(BaseModel):
@@ -208,6 +213,77 @@ class Latency(BaseModel):
     parent_ms: float
 
 
+class ModeLatency(Latency):
+    """Derived against parent at one of the serve modes."""
+
+    serve: dict[str, Any] = Field(description="as in the request")
+
+
+class LengthQuality(BaseModel):
+    """One network on the test part at one length."""
+
+    bits: float | None = Field(description="per unit; null where `why` says what keeps the network out")
+    se: float | None = Field(description="standard error over windows of the seeds' means")
+    why: str | None
+
+
+class LengthDifference(BaseModel):
+    """Derived minus parent at one length, paired over windows and seeds."""
+
+    bits: float
+    low: float
+    high: float
+    verdict: Literal["better", "worse", "cannot tell"]
+
+
+class LengthPositions(BaseModel):
+    """Mean loss at each place of a window, nats."""
+
+    width: int = Field(description="places that a mean is of")
+    derived: list[float | None] | None
+    parent: list[float | None] | None
+
+
+class LengthScores(BaseModel):
+    """Derived and parent at one of the lengths that the request names."""
+
+    length: int = Field(description="tokens of a window")
+    unit: str
+    n_windows: int
+    derived: LengthQuality
+    parent: LengthQuality | None
+    difference: LengthDifference | None = Field(description="null where one of the two has no score")
+    positions: LengthPositions
+
+
+class Sample(BaseModel):
+    """What came of one setting of the hyper-parameters in `ranges`."""
+
+    sample: int
+    values: dict[str, float] = Field(description="by JSON pointer")
+    state: Literal["succeeded", "pruned", "failed"]
+    reason: str | None = Field(description="why it was pruned, or failed")
+    seeds: list[int]
+    losses: list[float] = Field(description="of the seeds, where each ended; empty of a failed one")
+    loss: float | None = Field(description="their mean, nats per token")
+    sd: float | None = Field(description="their standard deviation")
+    cost: float | None = Field(description="in the unit of the budget's first bound; null without one")
+
+
+class Winner(BaseModel):
+    """Which sample won, and by how much."""
+
+    sample: int
+    values: dict[str, float]
+    runner_up: int | None
+    margin: float | None = Field(description="nats per token below the runner-up, mean of paired seeds")
+    se: float | None
+    low: float | None = Field(description="lower end of the margin's 95% interval; null of one seed")
+    high: float | None
+    clear: bool
+    sentence: str
+
+
 class RuleLine(BaseModel, extra="allow"):
     """What the architectures of the seeds have in common; beside the line, the numbers behind it."""
 
@@ -255,6 +331,10 @@ class Result(BaseModel):
     quality: Quality | None
     latency: Latency | None
     metrics: list[Metric] = Field([], description="the field's first; empty in results of older versions")
+    latencies: list[ModeLatency] = Field([], description="of each serve mode; empty in results of older versions")
+    lengths: list[LengthScores] = Field([], description="of each length; empty in results of older versions")
+    samples: list[Sample] = Field([], description="of all settings in order; empty where one was run")
+    winner: Winner | None = Field(None, description="null where one setting was run")
     positions: Positions | None = Field(None, description="null in results of older versions")
     export: Export
     seconds: dict[str, float] = Field(description="measuring, searching, deriving, retraining, exporting, total")

@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from api import show
+from api.looks import looks
 from api.plain import plain
 from nas.config import Method
 
@@ -32,8 +33,7 @@ class _Trial:
     step: int = 0
     is_over: bool = False  # ended, maybe sooner than planned, or given up
     row: dict[str, Any] = field(default_factory=dict)  # newest report
-    probabilities: list[list[float | None]] | None = None
-    null_gaps: list[float] | None = None
+    matrices: dict[str, Any] | None = None  # newest report with probabilities
 
 
 class Picture:
@@ -49,9 +49,10 @@ class Picture:
         self.stage = "queued"
         self.warning: str | None = None
         self._now = now
-        self._looks = show.looks(request["space"]["candidates"])
+        self._looks = looks(request["space"]["candidates"])
         self._labels = [candidate["label"] for candidate in request["space"]["candidates"]]
         method = Method.model_validate(request["method"])
+        self._n_steps = method.n_steps
         self._most = {
             "search": method.most_steps(request["space"]["n_slots"], len(self._labels)),
             "retrain": int(request["retrain"]["n_steps"]),
@@ -119,10 +120,10 @@ class Picture:
     def line(self) -> str:
         """One line without colours, for logs."""
         done, planned = self.progress()
-        parts = [f"{self.stage:<10}", f"step {done} of {planned} ({done / planned:.0%})", _left(self.seconds_left())]
+        parts = [f"{self.stage:<10}", f"step {done} of {planned} ({done / planned:.0%})", self._left()]
         for trial in self._running():
-            parts.append(f"seed {trial.seed}: {_losses(trial.row)}")
-            if trial.probabilities is not None:
+            parts.append(f"seed {trial.seed}: {_state(trial.row)}")
+            if trial.matrices is not None:
                 parts.append(self._strip(trial).plain.replace(" ", ""))
         return "  ".join(part for part in parts if part)
 
@@ -134,16 +135,21 @@ class Picture:
             ProgressBar(total=planned, completed=done, width=32),
             f"{done / planned:4.0%}",
             f"step {done} of {planned}",
-            _left(self.seconds_left()),
+            self._left(),
         )
         rows = Table.grid(padding=(0, 2))
         for trial in self._running():
-            strip = self._strip(trial) if trial.probabilities is not None else Text()
-            rows.add_row(f"{trial.kind} {trial.seed}", f"step {trial.step}", _losses(trial.row), strip)
+            strip = self._strip(trial) if trial.matrices is not None else Text()
+            rows.add_row(f"{trial.kind} {trial.seed}", f"step {trial.step}", _state(trial.row), strip)
         parts: list[RenderableType] = [head, rows]
         if self.warning:
             parts.append(Text(f"warning: {self.warning}", style="yellow"))
         return Group(*parts)
+
+    def _left(self) -> str:
+        """A parsimony pass that is still to come ends, as a rule, long before it has compared all that it may."""
+        is_open = self.stage in ("measuring", "searching") and bool(self._most["search"] > self._n_steps)
+        return _left(self.seconds_left(), at_most=is_open)
 
     def _report(self, trial: _Trial, row: Mapping[str, Any]) -> None:
         if not trial.row:
@@ -151,7 +157,7 @@ class Picture:
         trial.step = max(trial.step, row["step"])
         trial.row = dict(row)
         if row.get("probabilities"):
-            trial.probabilities, trial.null_gaps = row["probabilities"], row.get("null_gaps")
+            trial.matrices = trial.row
 
     def _trial(self, data: Mapping[str, Any]) -> _Trial:
         name = data["trial"]
@@ -168,8 +174,8 @@ class Picture:
         return [trial for trial in self._trials.values() if trial.kind == kind and trial.row][-4:]
 
     def _strip(self, trial: _Trial) -> Text:
-        assert trial.probabilities is not None
-        return show.leading_strip(self._labels, self._looks, trial.probabilities, trial.null_gaps)
+        assert trial.matrices is not None
+        return show.leading_strip(self._labels, self._looks, trial.matrices)
 
 
 class Display:
@@ -205,15 +211,26 @@ class Display:
             self._console.print(self._picture.line(), markup=False, soft_wrap=True)
 
 
-def _losses(row: Mapping[str, Any]) -> str:
-    named = {"train": "train_loss", "validation": "val_loss", "soft": "val_loss_soft", "argmax": "val_loss_argmax"}
-    shown = [f"{name} {row[key]:.3f}" for name, key in named.items() if row.get(key) is not None]
-    return f"{' '.join(shown)} nats" if shown else ""
+_LOSSES = {
+    "train": "train_loss",
+    "validation": "val_loss",
+    "soft": "val_loss_soft",
+    "sampled": "val_loss_sampled",
+    "argmax": "val_loss_argmax",
+}
 
 
-def _left(seconds: float | None) -> str:
+def _state(row: Mapping[str, Any]) -> str:
+    """Phase and losses of a report."""
+    shown = [f"{name} {row[key]:.3f}" for name, key in _LOSSES.items() if row.get(key) is not None]
+    losses = f"{' '.join(shown)} nats" if shown else ""
+    return ", ".join(part for part in (row.get("phase"), losses) if part)
+
+
+def _left(seconds: float | None, *, at_most: bool) -> str:
     if seconds is None:
         return ""
+    how = "at most" if at_most else "about"
     if seconds < 90:
-        return f"about {max(1, round(seconds))} s left"
-    return f"about {round(seconds / 60)} min left"
+        return f"{how} {max(1, round(seconds))} s left"
+    return f"{how} {round(seconds / 60)} min left"

@@ -13,6 +13,7 @@ from api import show
 from api.client import Client
 from api.commands.connection import DataDir, SearchId, Url, chosen, connect
 from api.commands.refuse import Refused
+from api.looks import looks, strip
 from db import ids
 from nas.errors import InvalidInput
 from nas.placement import MAX_SLOTS, Spacing, Zone, attention_positions
@@ -62,7 +63,7 @@ def rule(
     positions = attention_positions(blocks, value, spacing=cast(Spacing, spacing))
     labels = ["attention" if index in positions else "ffn" for index in range(blocks)]
     console = show.terminal()
-    console.print(show.strip(labels, show.looks([{"label": each, "block": each} for each in ("attention", "ffn")])))
+    console.print(strip(labels, looks([{"label": each, "block": each} for each in ("attention", "ffn")])))
     console.print("".join("A" if label == "attention" else "F" for label in labels))
     console.print(
         f"attention in {len(positions)} of {blocks} blocks, counted from 1: {', '.join(str(p + 1) for p in positions)}"
@@ -89,7 +90,7 @@ def _print_found(client: Client, rule_id: str, blocks: int, ratio: Fraction | No
     layout = client.apply_rule(rule_id, blocks, spacing=spacing, zone=zone, **options)
     candidates = client.get(layout["search"])["request"]["space"]["candidates"]
     console = show.terminal()
-    console.print(show.strip(layout["slots"], show.looks(candidates)))
+    console.print(strip(layout["slots"], looks(candidates)))
     console.print(layout["string"])
     console.print(Text(layout["statement"]), soft_wrap=True)
 

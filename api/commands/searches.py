@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from pydantic import ValidationError
 from rich.table import Table
 from rich.text import Text
 
@@ -16,11 +17,16 @@ from api.client import Client
 from api.commands.connection import DataDir, SearchId, Url, checked, chosen, connect
 from api.commands.datasets import send
 from api.commands.files import check_read, named_file
+from api.commands.layout import Around, Forbid, built_around
 from api.commands.presets import Preset, RequestFile, given
 from api.commands.refuse import Refused
 from api.commands.sources import plain_file
+from api.looks import looks as look_of
 from api.plain import plain
 from api.watching import Display, Picture
+from nas.config import SearchSpace
+from nas.cost import LatencyTable
+from nas.errors import InvalidInput
 from nas.presets import expand
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the service's JSON.")]
@@ -37,6 +43,8 @@ def register(app: typer.Typer) -> None:
 def submit(
     request: RequestFile = None,
     preset: Preset = None,
+    around: Around = None,
+    forbid: Forbid = None,
     watch: Annotated[bool, typer.Option("--watch", help="Follow it to its end.")] = False,
     data: Annotated[
         list[str] | None,
@@ -50,7 +58,7 @@ def submit(
     data_dir: DataDir = None,
 ) -> None:
     """Queue a search."""
-    body = given(request, preset)
+    body = built_around(given(request, preset), around, forbid)
     files = dict(named_file(each) for each in data or [])
     task = expand(body).get("task")
     task = task if isinstance(task, dict) else {}
@@ -107,17 +115,33 @@ def show(search_id: SearchId = None, as_json: AsJson = False, url: Url = None, d
             return
         console = drawing.terminal()
         console.print(_headline(found))
+        for event in client.warnings(found["id"]):
+            console.print(f"warning: {plain(event['data']['message'])}", markup=False, style="yellow", soft_wrap=True)
         if found["result"] is not None:
             drawing.print_result(found["result"], console)
             return
         seeds = {trial["id"]: trial for trial in client.trials(found["id"]) if trial["kind"] == "search"}
-        newest = {row["trial"]: row for row in client.probabilities(found["id"], stride=_NEWEST_ONLY)}
-        looks = drawing.looks(found["request"]["space"]["candidates"])
+        newest = {row["trial"]: row for row in client.probabilities(found["id"], stride=_NEWEST_ONLY, evidence=True)}
+        looks = look_of(found["request"]["space"]["candidates"])
+        slot_ms = _slot_ms(client, found)
         for trial_id, row in newest.items():
-            title = f"probabilities of seed {seeds[trial_id]['seed']} after {row['step']} steps"
-            table = drawing.probability_table(found["labels"], looks, row["probabilities"], row["null_gaps"], title)
-            console.print(table)
-            console.print(drawing.leading_strip(found["labels"], looks, row["probabilities"], row["null_gaps"]))
+            seed = f"seed {seeds[trial_id]['seed']}"
+            if seeds[trial_id]["sample"]:
+                seed += f", sample {seeds[trial_id]['sample']}"
+            console.print(drawing.evidence(found["labels"], looks, row, slot_ms, seed))
+            console.print(drawing.leading_strip(found["labels"], looks, row))
+
+
+def _slot_ms(client: Client, search: dict[str, Any]) -> dict[str, float] | None:
+    """Milliseconds of each candidate by the search's latency table; None before it has one that can be read here."""
+    if search["latency_table"] is None:
+        return None
+    try:
+        table = LatencyTable.model_validate(client.latency_table(search["latency_table"]))
+        space = SearchSpace.model_validate(search["request"]["space"])
+        return dict(zip(search["labels"], table.slot_ms(space), strict=True))
+    except (ValidationError, InvalidInput):  # of another version, or with blocks that are not installed here
+        return None
 
 
 def log(

@@ -5,6 +5,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -13,12 +14,15 @@ import pytest
 
 from api import cli, client
 from api.version import installed
-from db import revision, searches
+from db import latency_tables, revision, searches
 from db.engine import transaction
-from nas.config import SearchRequest
+from db.reports import NewReport
+from db.reports import insert as insert_reports
+from nas.config import SearchRequest, ServeMode
+from nas.cost import LatencyEntry, LatencyTable, entry_key
 from nas.presets import PRESETS
 from nas.specs.backbone import network_parameters
-from tests.api.running import TINY, Claimed, Running
+from tests.api.running import TINY, Claimed, Running, record
 from tests.api.test_client import store
 from tests.api.test_show import RESULT
 
@@ -163,9 +167,50 @@ def test_a_running_search_shows_its_probabilities_and_the_leaders(served: Run, c
     claimed.report([0, 5, 10])
     text = served("show", claimed.id).out
     assert "probabilities of seed 0 after 10 steps" in text
-    assert "A attention  F ffn  . identity" in text
+    assert text.split("\n")[2].split() == ["slot", "A", "attention", "F", "ffn", ".", "identity"]
+    assert text.split("\n")[3].split() == ["1", "0.750", "-4.5", "0.125", "+0.5", "0.125", "+2.0"]
     assert "undecided" in text
     assert " A  ? " in text
+
+
+def test_a_search_under_way_shows_its_warnings_and_what_each_block_buys(
+    served: Run, service: Running, claimed: Claimed
+) -> None:
+    claimed.report([0])
+    space = SearchRequest.model_validate(TINY).space
+    serve = ServeMode(batch=1, query_length=16)
+    entries = {
+        entry_key(candidate, space, serve): LatencyEntry(
+            block=candidate.block, options=candidate.options, median_ms=ms, iqr_ms=0, n_runs=1
+        )
+        for candidate, ms in zip(space.candidates, (0.5, 0.25, 0.0), strict=True)
+    }
+    table = LatencyTable(
+        device={}, serve=serve, entries=entries, offset_ms=1, scale=1, error_median=0, error_p95=0, n_networks=1
+    )
+    pruned = replace(
+        record(20),
+        phase="prune",
+        path=[0, 1],
+        effect_nats=[[0.0, 0.0625, 0.125], [None, 0.0, 0.001]],
+        effect_se=[[0.0, 0.01, 0.01], [None, 0.0, 0.002]],
+        warning="slot 1: ranking flipped",
+    )
+    with transaction(service.engine) as connection:
+        latency_tables.put(connection, claimed.lease, table_id=table.id, key="k", body=table.model_dump(mode="json"))
+        insert_reports(connection, claimed.lease, [NewReport(claimed.trial, pruned)])
+    without = served("show", claimed.id).out
+    with transaction(service.engine) as connection:
+        request = searches.get(connection, claimed.id).request
+        searches.set_inputs(connection, claimed.lease, request=request, latency_table_id=table.id)
+    text = served("show", claimed.id).out
+    assert "warning: slot 1: ranking flipped" in text
+    assert "what each block of seed 0 buys after 20 steps" in text
+    rows = [" ".join(line.split()) for line in text.splitlines()]
+    assert "1 A attention +0.1250 ± 0.0100 +0.500 -4.5 identity" in rows
+    assert "2 F ffn +0.0010 ± 0.0020 +0.250 +0.0 identity undecided" in rows
+    assert "A F?" in rows
+    assert "1 A attention +0.0625 ± 0.0100 - -4.5 ffn" in [" ".join(line.split()) for line in without.splitlines()]
 
 
 def test_watching_ends_with_the_result(served: Run, service: Running, claimed: Claimed) -> None:

@@ -16,7 +16,7 @@ from db import rules
 from db.engine import transaction
 from db.models import searches as searches_table
 from nas.architecture import Architecture
-from nas.config import SearchRequest
+from nas.config import Budget, SearchRequest
 from nas.rules import describe
 from tests.api.running import TINY, Claimed, Running
 from tests.api.test_cli import Run, run, served
@@ -79,7 +79,7 @@ def test_a_rule_is_carried_to_another_depth_and_says_what_it_was_found_at(
             "dataset": "python-docs",
             "dataset_fingerprint": None,
             "n_steps": 20,
-            "budget": {"latency": None},
+            "budget": Budget().model_dump(),
             "n_searches": 1,
             "n_seeds": 2,
             "undecided": 0,

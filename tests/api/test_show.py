@@ -6,6 +6,10 @@ import pytest
 from rich.console import Console
 
 from api import show
+from api.bought import bought_table, held
+from api.figures import decimals
+from api.leading import leading
+from api.looks import looks, strip
 from api.schemas import Result
 
 CANDIDATES = [
@@ -105,7 +109,7 @@ def test_labels_are_of_examples_not_of_windows() -> None:
 def test_a_small_difference_is_not_told_as_0() -> None:
     quality = {**RESULT["quality"], "difference": -0.00012, "low": -0.0002, "high": -0.00004}
     assert "-0.00012 (-0.00020 to -0.00004, 95%;" in printed({**RESULT, "quality": quality})
-    assert [show.decimals(0, value) for value in (0, 2.0, 0.012, -0.0051, 1e-12)] == [3, 3, 3, 4, 6]
+    assert [decimals(0, value) for value in (0, 2.0, 0.012, -0.0051, 1e-12)] == [3, 3, 3, 4, 6]
 
 
 def test_the_metrics_of_the_field_stand_beside_what_they_are_held_against() -> None:
@@ -162,9 +166,9 @@ def test_a_result_without_a_parent_has_no_comparison() -> None:
 
 
 def test_a_strip_has_a_letter_a_slot_in_the_colour_of_its_family() -> None:
-    strip = show.strip(["attention", "identity", "mgk4", "mine"], show.looks(CANDIDATES), undecided=[1])
-    assert strip.plain == " A  .? M  ? "
-    assert [str(span.style) for span in strip.spans] == [
+    drawn = strip(["attention", "identity", "mgk4", "mine"], looks(CANDIDATES), undecided=[1])
+    assert drawn.plain == " A  .? M  ? "
+    assert [str(span.style) for span in drawn.spans] == [
         "bold #000000 on #4477AA",
         "bold #000000 on #BBBBBB",
         "bold #000000 on #AA3377",
@@ -187,11 +191,73 @@ def test_a_strip_has_a_letter_a_slot_in_the_colour_of_its_family() -> None:
 def test_a_slot_is_undecided_where_its_leader_is_within_chance(
     row: list[float | None], gap: float, leader: int, undecided: bool
 ) -> None:
-    assert show.leading([row], [gap]) == ([leader], [0] if undecided else [])
+    assert leading([row], [gap]) == ([leader], [0] if undecided else [])
 
 
 def test_a_strip_under_way_names_no_candidate_where_the_slot_is_undecided() -> None:
     labels = [candidate["label"] for candidate in CANDIDATES]
     equal, clear = [0.2] * 5, [0.6, 0.1, 0.1, 0.1, 0.1]
-    drawn = show.leading_strip(labels, show.looks(CANDIDATES), [equal, clear], [0.0, 0.5])
+    row = {"probabilities": [equal, clear], "null_gaps": [0.0, 0.5]}
+    drawn = show.leading_strip(labels, looks(CANDIDATES), row)
     assert drawn.plain.split() == ["?", "A"]
+
+
+def test_a_result_tells_what_each_block_buys_and_what_it_takes() -> None:
+    labels = RESULT["probabilities"][0]["labels"]
+    (seed,) = RESULT["probabilities"]
+    evidence: dict[str, Any] = {
+        "z": [[-3.25, 0.0, 0.5, None, 0.0], [0.0] * 5],
+        "path": [0, 2],
+        "effect_nats": [[0.0, None, 0.125, None, None], [-0.001, None, 0.0, None, None]],
+        "effect_se": [[0.0, None, 0.01, None, None], [0.002, None, 0.0, None, None]],
+    }
+    search = {**RESULT["search"], "slot_ms": dict(zip(labels, (0.5, 0.25, 0.0, 0.25, 0.25), strict=True))}
+    whole = {**RESULT, "search": search, "probabilities": [{**seed, **evidence}]}
+    rows = [" ".join(line.split()) for line in printed(whole).splitlines()]
+    assert "what each block of seed 7 buys after 100 steps" in rows
+    assert "1 A attention +0.1250 ± 0.0100 +0.500 -3.2 identity" in rows
+    assert "2 . identity -0.0010 ± 0.0020 -0.500 +0.0 attention undecided" in rows
+    assert "1 0.600 -3.2 0.100 +0.0 0.100 +0.5 0.100 - 0.100 +0.0" in rows
+    assert Result.model_validate(whole).model_dump(exclude_unset=True) == whole
+
+
+def test_what_was_never_compared_has_no_figure() -> None:
+    found = held({"path": [0, 2], "z": None, "effect_nats": None, "effect_se": None}, by_chance=[1])
+    assert found is not None
+    assert found.undecided == [1]
+    console = Console(record=True, width=140, highlight=False)
+    console.print(bought_table(["attention", "ffn", "mgk4"], looks(CANDIDATES), found, None, "title"))
+    rows = [" ".join(line.split()) for line in console.export_text().splitlines()]
+    assert "1 A attention - - - nothing" in rows
+    assert "2 M mgk4 - - - nothing undecided" in rows
+    assert held({"path": None}, by_chance=[]) is None
+
+
+def test_samples_and_bounds_are_told_with_their_verdicts() -> None:
+    samples = [
+        {"sample": 0, "values": {"/method/lr": 0.002}, "state": "succeeded", "reason": None, "seeds": [0, 1],
+         "losses": [2.0, 2.5], "loss": 2.25, "sd": 0.35, "cost": 1.5},
+        {"sample": 1, "values": {"/method/lr": 0.2}, "state": "pruned", "reason": "pruned at step 4: behind 1 of 1",
+         "seeds": [0], "losses": [3.0], "loss": 3.0, "sd": None, "cost": None},
+        {"sample": 2, "values": {"/method/lr": 1.0}, "state": "failed", "reason": "diverged", "seeds": [0, 1],
+         "losses": [], "loss": None, "sd": None, "cost": None},
+    ]  # fmt: skip
+    bound = {
+        "name": "cache_bytes", "unit": "bytes", "target": 4096, "predicted": 2048, "expected": 3000.5,
+        "measured": None, "low": None, "high": None, "verdict": "within",
+    }  # fmt: skip
+    timed = {**bound, "name": "latency", "unit": "ms", "measured": 1.25, "low": 1.0, "high": 1.5}
+    won = {
+        "sample": 0, "values": {"/method/lr": 0.002}, "runner_up": None, "margin": None, "se": None, "low": None,
+        "high": None, "clear": False, "sentence": "sample 0 (lr 0.002) is the only one of 3 that came to its end",
+    }  # fmt: skip
+    derived = {**RESULT["derived"], "bounds": [bound, timed]}
+    whole = {**RESULT, "samples": samples, "winner": won, "derived": derived}
+    assert Result.model_validate(whole).model_dump(exclude_unset=True) == whole
+    text = " ".join(printed(whole).split())
+    assert "sample 0 lr 0.002: 2.2500 nats per token (sd 0.3500 over 2 seeds), costs 1.5" in text
+    assert "sample 1 lr 0.2: 3.0000 nats per token; pruned at step 4: behind 1 of 1" in text
+    assert "sample 2 lr 1: failed, diverged" in text
+    assert f"best sample {won['sentence']}" in text
+    assert "budget, cache bytes within: at most 4096 bytes; predicted 2048, 3000.5 expected when the search" in text
+    assert "measured 1.25 (1 to 1.5, 95%)" in text

@@ -13,7 +13,10 @@ from tests.api.running import TINY
 REQUEST = SearchRequest.model_validate(TINY | {"trials": {"n_seeds": 2}}).model_dump(mode="json")
 SEARCHING = 2 * Method(n_steps=20).most_steps(2, 3)
 PLANNED = SEARCHING + 3 * 2 * 10
-ROW = {"train_loss": 2.5, "val_loss": None, "val_loss_soft": 2.25, "val_loss_argmax": 2.0, "null_gaps": [0.1, 0.1]}
+ROW = {
+    "phase": "search", "train_loss": 2.5, "val_loss": None, "val_loss_soft": 2.25, "val_loss_sampled": 2.125,
+    "val_loss_argmax": 2.0, "null_gaps": [0.1, 0.1],
+}  # fmt: skip
 MATRIX = [[0.8, 0.1, 0.1], [0.34, 0.33, 0.33]]
 
 
@@ -33,8 +36,17 @@ def test_the_picture_counts_steps_over_trials_and_estimates_the_time_left() -> N
     picture.tell("reports", rows("a", 5, 10), at=110.0)
     assert picture.progress() == (10, PLANNED)
     assert picture.seconds_left() == 10.0 * (PLANNED - 10) / 10
-    assert "seed 0: train 2.500 soft 2.250 argmax 2.000 nats" in picture.line()
+    assert "seed 0: search, train 2.500 soft 2.250 sampled 2.125 argmax 2.000 nats" in picture.line()
     assert picture.line().endswith("A?")
+    assert "at most " in picture.line(), "the parsimony pass may end sooner"
+    (row,) = rows("a", 15)["reports"]
+    held = {"phase": "prune", "path": [2, 1], "effect_nats": [[None, 0.5, 0.0], [None, 0.0, 0.1]]}
+    errors = {"effect_se": [[None, 0.1, 0.0], [None, 0.0, 0.2]]}
+    picture.tell("reports", {"trial": "a", "reports": [{**row, **held, **errors}]}, at=120.0)
+    assert "seed 0: prune, train" in picture.line()
+    assert ".F?" in picture.line().split("  ")
+    picture.tell("stage", {"stage": "retraining"}, at=121.0)
+    assert "about " in picture.line()
 
 
 def test_retrainings_replace_the_guess_once_they_are_known() -> None:
@@ -87,7 +99,7 @@ def test_a_local_run_tells_the_same_story() -> None:
     picture.tell("trial", {"trial": "search-0-1", "state": "queued", "kind": "search", "n_steps": 20, "values": {}})
     picture.tell("reports", {"trial": "search-0-1", "record": {**ROW, "step": 10, "probabilities": MATRIX}})
     assert picture.progress()[0] == 10
-    assert "seed 1: train 2.500" in picture.line()
+    assert "seed 1: search, train 2.500" in picture.line()
 
 
 def test_without_a_terminal_a_line_is_printed_at_each_stage() -> None:
