@@ -13,6 +13,7 @@ import typer
 
 from api.commands.connection import DataDir, settings
 from api.commands.files import Brought, check_read, named_file, read_json
+from api.commands.layout import Around, Forbid, built_around
 from api.commands.presets import Preset, RequestFile, given
 from api.commands.refuse import Refused
 from api.commands.sources import plain_file
@@ -33,6 +34,8 @@ def register(app: typer.Typer) -> None:
 def search(
     request: RequestFile = None,
     preset: Preset = None,
+    around: Around = None,
+    forbid: Forbid = None,
     local: Annotated[bool, typer.Option("--local", help="Run it in this process.")] = False,
     data: Annotated[
         list[str] | None,
@@ -57,7 +60,7 @@ def search(
     from nas.config import SearchRequest
     from nas.cost import LatencyTable
 
-    parsed = SearchRequest.model_validate(given(request, preset))
+    parsed = SearchRequest.model_validate(built_around(given(request, preset), around, forbid))
     files = dict(named_file(each) for each in data or [])
     check_read(files, parsed.task.dataset, parsed.task.tokenizer.name)
     brought = LatencyTable.model_validate(read_json(table)) if table else None

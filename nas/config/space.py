@@ -68,8 +68,8 @@ class SlotChoice(Config):
     def _check(self) -> Self:
         if self.fixed and self.present is None:
             raise ValueError("a fixed slot needs a present label")
-        if self.present in self.forbidden:
-            raise ValueError(f"present label {self.present!r} is forbidden in its own slot")
+        if self.fixed and self.present in self.forbidden:
+            raise ValueError(f"present label {self.present!r} is forbidden in its own slot, which is fixed")
         return self
 
 
