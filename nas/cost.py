@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
@@ -18,6 +18,10 @@ from nas import catalog
 from nas.architecture import Architecture
 from nas.config import Candidate, SearchSpace, ServeMode
 from nas.errors import InvalidInput
+
+# Tables are brought from elsewhere: their texts are shown on terminals, and their numbers are added up.
+_Text = Annotated[str, Field(max_length=200, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
+_MOST_MS = 1e9
 
 
 def entry_key(candidate: Candidate, space: SearchSpace, serve: ServeMode) -> str:
@@ -30,25 +34,27 @@ def entry_key(candidate: Candidate, space: SearchSpace, serve: ServeMode) -> str
 class LatencyEntry(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     """One block as its slot runs it, norm and residual included: milliseconds per call."""
 
-    block: str
-    options: dict[str, Any]
-    median_ms: float = Field(ge=0)
-    iqr_ms: float = Field(ge=0)
-    n_runs: int = Field(ge=0)
+    block: str = Field(max_length=40)
+    options: dict[str, Any] = Field(max_length=64)
+    median_ms: float = Field(ge=0, le=_MOST_MS)
+    iqr_ms: float = Field(ge=0, le=_MOST_MS)
+    n_runs: int = Field(ge=0, lt=2**31)
 
 
 class LatencyTable(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     """Measured once, then an input of the search: the same table gives the same bits."""
 
-    format_version: int = 1
-    device: dict[str, str] = Field(description="processor, threads, dtype and software that it holds for")
+    format_version: Literal[1] = 1
+    device: dict[_Text, _Text] = Field(
+        max_length=32, description="processor, threads, dtype and software that it holds for"
+    )
     serve: ServeMode
-    entries: dict[str, LatencyEntry] = Field(description="by entry_key")
-    offset_ms: float = Field(description="fitted: everything that is not searched")
-    scale: float = Field(gt=0, description="fitted: slots in a network against slots alone")
+    entries: dict[str, LatencyEntry] = Field(max_length=256, description="by entry_key")
+    offset_ms: float = Field(ge=0, le=_MOST_MS, description="fitted: everything that is not searched")
+    scale: float = Field(gt=0, le=1e6, description="fitted: slots in a network against slots alone")
     error_median: float = Field(ge=0, description="relative error of the additive model on whole networks")
     error_p95: float = Field(ge=0)
-    n_networks: int = Field(ge=0, description="random networks behind the fit and its error")
+    n_networks: int = Field(ge=0, lt=2**31, description="random networks behind the fit and its error")
 
     @property
     def id(self) -> str:

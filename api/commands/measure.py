@@ -1,0 +1,56 @@
+"""`blockwright measure`: a latency table of this machine, to search elsewhere for what runs here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from api.commands.presets import Preset, RequestFile, given
+from api.commands.refuse import Refused
+
+Mode = Annotated[
+    Literal["prefill", "decode", "training"] | None,
+    typer.Option("--mode", help="Of the request's serve modes; default: the first, which its budget holds for."),
+]
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(measure)
+
+
+def measure(
+    request: RequestFile = None,
+    preset: Preset = None,
+    mode: Mode = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="File to write; default: standard output.")] = None,
+) -> None:
+    """Measure each candidate of a request on this machine, with as many threads as a trial's CPUs.
+
+    The table is JSON: `blockwright tables add` brings it to a service, `search --local --table` uses it here.
+    """
+    from nas.config import SearchRequest
+
+    parsed = SearchRequest.model_validate(given(request, preset))
+    modes = [serve for serve in parsed.task.serve if mode in (None, serve.mode)]
+    if not modes:
+        served = ", ".join(dict.fromkeys(serve.mode for serve in parsed.task.serve))
+        raise Refused(f"the request serves {served} and has no mode {mode!r}; name it in task.serve")
+    if out is not None and not out.parent.is_dir():
+        raise Refused(f"no folder {str(out.parent)!r} to write {out.name} in")
+    from nas.measure import measure_table  # torch takes seconds; what is wrong with the request is said before
+
+    threads = max(1, int(parsed.resources.cpus))
+    table = measure_table(parsed.space, modes[0], vocab_size=parsed.task.vocab_size, threads=threads)
+    text = json.dumps(table.model_dump(mode="json"), indent=1)
+    if out is None:
+        print(text)
+        return
+    out.write_text(text + "\n")
+    from api import show
+    from api.commands.tables import words
+
+    line = f"{out}: {words(table.serve.model_dump())}, error {table.error_median:.1%}, id {table.id}"
+    show.terminal().print(line, markup=False, soft_wrap=True)
