@@ -66,8 +66,9 @@ class Method(Config):
     prune_nats: float = Field(
         0.002, ge=0, le=10, description="nats per token that a block must buy, besides one standard error, to be kept"
     )
-    precision: Literal["float32", "bfloat16"] = Field("float32", description="bfloat16: autocast, on devices that pay")
-    compile: bool = Field(False, description="torch.compile each block; slow to start")
+    precision: Literal["float32", "bfloat16"] = Field(
+        "float32", description="bfloat16: autocast in weight and alpha steps; slower on processors without it"
+    )
     random_signs: bool = Field(False, description="control run: flip the sign of each alpha gradient at random")
 
     @model_validator(mode="after")
