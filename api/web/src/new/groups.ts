@@ -36,7 +36,7 @@ const GROUPS: readonly Group[] = [
   { title: "What each block buys", names: ["prune_steps", "prune_windows", "prune_nats"] },
   {
     title: "Reports and limits",
-    names: ["report_every", "checkpoint_every", "eval_windows", "max_minutes", "precision", "compile"],
+    names: ["report_every", "checkpoint_every", "eval_windows", "max_minutes", "precision"],
   },
 ];
 
