@@ -105,7 +105,8 @@ def test_an_architecture_of_other_candidates_is_refused() -> None:
         ({}, "", [], r"the layout is empty; it has one letter for each slot, such as AFAF"),
         (
             {}, "AXF", [],
-            r"'X' names no candidate; the space has A attention, F ffn, \. identity, S sgu, M mgk, and \? leaves a slot ",
+            r"'X' names no candidate; the space has A attention, F ffn, \. identity, S sgu, M mgk, "
+            r"and \? leaves a slot free",
         ),
         ({}, "A?!", [], r"'\?' names no candidate; "),
         (TWO_FFN, "AF", [], r"letter 'F' stands for ffn and ffn-2; write labels, joined by commas"),

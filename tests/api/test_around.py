@@ -1,0 +1,38 @@
+"""`--around` and `--forbid`: what the commands make of them; tests/nas/test_layout.py has what a layout means."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from api.commands.layout import built_around
+from api.commands.refuse import Refused
+from nas.architecture import Architecture
+from nas.config import SearchRequest
+from nas.layout import around
+
+DECODER = {"preset": "decoder"}
+
+
+def test_a_string_and_what_is_forbidden_go_into_the_request() -> None:
+    assert built_around(DECODER, "A!FAF", ["sgu"]) == around(DECODER, "A!FAF", ["sgu"])
+    assert built_around(DECODER, None, None) == DECODER
+
+
+def test_a_file_with_an_architecture_is_a_layout(tmp_path: Path) -> None:
+    space = SearchRequest.model_validate(DECODER).space
+    file = tmp_path / "architecture.json"
+    file.write_text(json.dumps(Architecture(("mgk", "ffn"), space.candidates).to_json(space.shape())))
+    assert built_around(DECODER, str(file), ["sgu@0"]) == around(DECODER, "MF", ["sgu@0"])
+
+
+@pytest.mark.parametrize("content", [{}, {"format_version": 1, "slots": 3}], ids=["empty", "no list"])
+def test_a_file_without_an_architecture_is_refused(content: dict[str, object], tmp_path: Path) -> None:
+    file = tmp_path / "request.json"
+    file.write_text(json.dumps(content))
+    with pytest.raises(
+        Refused, match=r"request\.json is no architecture; it must be an architecture\.json, as "
+    ):
+        built_around(DECODER, str(file), None)
