@@ -19,7 +19,7 @@ class Method(Config):
     alpha_estimator: Literal["soft", "straight_through", "single_path", "two_path"] = Field(
         "straight_through", description="two_path: straight-through between two candidates a slot, drawn anew each time"
     )
-    n_steps: int = Field(1200, ge=1, le=10_000_000, description="weight updates of warm-up, search and settle")
+    n_steps: int = Field(2400, ge=1, le=10_000_000, description="weight updates of warm-up, search and settle")
     warmup_share: float = Field(0.33, ge=0, lt=1, description="share of n_steps with alpha frozen")
     settle_share: float = Field(0.1, ge=0, lt=1, description="share of n_steps at the end, alpha frozen again")
     alpha_share: float = Field(0.2, gt=0, le=0.5, description="share of alpha updates; 0.2: one to four of the weights")
