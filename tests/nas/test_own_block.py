@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import product
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any, Literal
 
 import pytest
@@ -432,7 +433,8 @@ def test_what_a_search_in_python_cannot_use_is_one_line() -> None:
 
 
 def test_a_search_in_python_reads_a_file_of_any_format_and_draws_synthetic_tasks(tmp_path: Path) -> None:
-    lines = [json.dumps({"text": each}) for each in tiny.text().decode().split("a") if each]
+    alphabet = 3 * ascii_lowercase  # from any letter on, so that the next one can be learnt
+    lines = [json.dumps({"text": alphabet[n % 26 : n % 26 + 10 + n // 26]}) for n in range(520)]
     (tmp_path / "letters.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
     body = small()
     found = search({**body, "task": {**body["task"], "tokenizer": "characters"}}, text=tmp_path / "letters.jsonl.gz")
@@ -451,7 +453,12 @@ def test_a_search_in_python_reads_a_file_of_any_format_and_draws_synthetic_tasks
 
 def test_a_search_in_which_nothing_moved_says_so() -> None:
     with pytest.raises(SearchFailed, match=r"^no slot's alpha moved beyond chance"):
-        search_for_shift(Shift, method={"n_steps": 2, "warmup_share": 0.9})
+        search_for_shift(Shift, method={"n_steps": 40, "warmup_share": 0.99, "settle_share": 0.0})
+
+
+def test_a_search_whose_weights_have_not_learnt_says_so_and_derives_nothing() -> None:
+    with pytest.raises(SearchFailed, match=r"^the search has not learnt: its path's loss is .* at step 0, a fall of"):
+        search_for_shift(Shift, method={"lr": 1e-9})
 
 
 def test_a_seed_in_which_nothing_moved_has_no_architecture(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,7 @@ def searched(rule: str) -> StepRecord:
         task={"train_length": LAG, "serve": [{"batch": 2, "query_length": LAG, "memory_length": LAG}]},
         method={
             "n_steps": 200, "warmup_share": 0.3, "alpha_share": 0.4, "alpha_lr": 0.1, "batch_size": 16, "lr": 1e-2,
-            "report_every": 200, "checkpoint_every": 200, "eval_windows": 64,
+            "report_every": 200, "checkpoint_every": 200, "eval_windows": 64, "prune_steps": 20, "prune_windows": 64,
         },
     )  # fmt: skip
     parts = split(text(rule), request.task.train_length, request.method.batch_size)
@@ -54,13 +54,17 @@ def test_attention_wins_where_only_a_letter_in_memory_tells_the_next() -> None:
     assert attention > 0.9
     assert math.log(attention / max(ffn, identity)) > last.null_gaps[0]  # beyond chance
     # Seven of eight answers stand in memory alone: without it the loss could not be below seven eighths of a guess.
-    assert last.val_loss_argmax is not None
-    assert last.val_loss_argmax < (GUESS + KNOWN) / 2 < 7 / 8 * GUESS
+    assert last.val_loss is not None
+    assert last.val_loss < (GUESS + KNOWN) / 2 < 7 / 8 * GUESS
+    assert last.path == [1]
+    assert last.effect_nats is not None
+    without = last.effect_nats[0][2]
+    assert without is not None
+    assert without > 0.5  # what attention buys over nothing
 
 
-def test_attention_does_not_win_where_the_present_letter_tells_the_next() -> None:
+def test_no_block_is_kept_where_the_present_letter_tells_the_next() -> None:
+    """Embedding and head do alone what any block does as well: whatever leads, the parsimony pass leaves nothing."""
     last = searched("followed")
-    assert last.probabilities is not None
-    ffn, attention, identity = last.probabilities[0]
-    assert attention < max(ffn, identity)
-    assert last.val_loss_argmax == pytest.approx(KNOWN, abs=0.1)
+    assert last.path == [2]
+    assert last.val_loss == pytest.approx(KNOWN, abs=0.1)
