@@ -32,7 +32,5 @@ def test_a_file_with_an_architecture_is_a_layout(tmp_path: Path) -> None:
 def test_a_file_without_an_architecture_is_refused(content: dict[str, object], tmp_path: Path) -> None:
     file = tmp_path / "request.json"
     file.write_text(json.dumps(content))
-    with pytest.raises(
-        Refused, match=r"request\.json is no architecture; it must be an architecture\.json, as "
-    ):
+    with pytest.raises(Refused, match=r"request\.json is no architecture; it must be an architecture\.json, as "):
         built_around(DECODER, str(file), None)

@@ -1,4 +1,4 @@
-"""A whole search around a present model: what is fixed stays, what is forbidden never comes, the model is trained too."""
+"""A whole search around a present model: what is fixed stays, what is forbidden never comes, the model is trained."""
 
 from __future__ import annotations
 
