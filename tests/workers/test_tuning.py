@@ -76,6 +76,23 @@ def test_trials_report_as_in_this_process_and_failures_say_why(tmp_path: Path, r
 
 
 @pytest.mark.ray
+def test_a_trial_that_is_to_wait_does_so_and_goes_on_with_the_same_bits(tmp_path: Path, ray_driver: Cluster) -> None:
+    from workers.tuning import RayTrials
+
+    store = FolderStore(tmp_path / "ray", {}, lambda kind, data: None)
+    trials = RayTrials(tmp_path / "tune", threading.Event(), lambda: None)
+    assert trials.run([spec(store, 0, until=3)], store) == {}
+    saved = store.newest(TrialKey("retrain", 0, 0))
+    assert saved is not None
+    assert (saved.step, saved.last) == (4, False)  # its first report from there on
+    assert [step for step, _ in losses(store, 0)] == [0, 2, 4]
+    assert trials.run([spec(store, 0, resume=str(saved.path))], store) == {}
+    here = FolderStore(tmp_path / "here", {}, lambda kind, data: None)
+    assert InlineTrials().run([spec(here, 0)], here) == {}
+    assert losses(store, 0) == losses(here, 0)
+
+
+@pytest.mark.ray
 def test_what_the_store_refuses_ends_the_run_with_that_very_error(tmp_path: Path, ray_driver: Cluster) -> None:
     from workers.tuning import RayTrials
 
