@@ -34,7 +34,7 @@ import math
 import multiprocessing
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from itertools import pairwise
@@ -121,13 +121,13 @@ COLUMNS = tuple(field.name for field in fields(Result))
 # -- the set-up -------------------------------------------------------------------------------------------------------
 
 
-def request_of(part: str, seed: int, **method: Any) -> SearchRequest:
+def request_of(part: str, seed: int, method: Mapping[str, Any] = METHOD) -> SearchRequest:
     """The request of a part.
 
     Args:
         part: of PARTS.
         seed: of the search.
-        method: beside METHOD.
+        method: what is not default.
     """
     task = EXTRA.get(part, part)
     reference = enumerated.request_of(Run(task, LENGTH, EMPTY, seed))
@@ -140,7 +140,7 @@ def request_of(part: str, seed: int, **method: Any) -> SearchRequest:
             "train_length": LENGTH,
             "serve": [{"batch": enumerated.LATENCY_BATCH, "query_length": LENGTH}],
         },
-        "method": {**METHOD, **method},
+        "method": method,
         "budget": {"latency": {"ms": BUDGET_MS}} if part == "budget" else {},
         "trials": {"seed": seed, "n_seeds": 1},
     }
