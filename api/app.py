@@ -20,6 +20,7 @@ from api.routes import (
     artifacts,
     catalog,
     datasets,
+    estimates,
     events,
     health,
     rules,
@@ -90,6 +91,7 @@ def create_app(settings: Settings) -> Service:
     errors.install(app)
     for part in (
         searches,
+        estimates,
         events,
         architectures,
         artifacts,

@@ -13,7 +13,7 @@ import typer
 from pydantic import ValidationError
 
 from api.client import ClientError, Unreachable
-from api.commands import datasets, doctor, health, local, measure, presets, rule, searches, service, tables
+from api.commands import datasets, doctor, estimate, health, local, measure, presets, rule, searches, service, tables
 from api.commands.refuse import Refused
 from api.field_errors import field_errors, summary
 from api.version import installed
@@ -32,6 +32,7 @@ searches.register(app)
 datasets.register(app)
 measure.register(app)
 tables.register(app)
+estimate.register(app)
 local.register(app)
 rule.register(app)
 health.register(app)

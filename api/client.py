@@ -101,6 +101,10 @@ class Client:
                 time.sleep(wait_s)
         return self._json("POST", "/searches", json=request, headers=headers)
 
+    def estimate(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """What a request would take: space, trials, memory and time; nothing is queued."""
+        return self._json("POST", "/searches:estimate", json=request)
+
     def get(self, search_id: str) -> dict[str, Any]:
         return self._json("GET", f"/searches/{search_id}")
 

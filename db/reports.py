@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from sqlalchemy import Column, Connection, Row, Select, null, or_, select, tuple_, update
+from sqlalchemy import Column, Connection, Row, Select, func, null, or_, select, tuple_, update
 
 from db import clock, events, paging
 from db.engine import insert_into
@@ -200,8 +200,7 @@ def insert(connection: Connection, lease: Lease, new: Sequence[NewReport]) -> In
             continue
         seen[place] = row
         fresh.append(row)
-        if row["warning"] is not None:
-            entries.append(_warning(report, row["warning"]))
+        entries += [_warning(report, line) for line in (row["warning"] or "").splitlines()]
         entries += [_not_finite(report, name, n) for name, n in lost.items() if n]
     if fresh:
         connection.execute(
@@ -384,3 +383,17 @@ def newest(connection: Connection, trial_id: str) -> tuple[Report, Matrices] | N
         select(reports).where(reports.c.trial_id == trial_id).order_by(reports.c.step.desc()).limit(1)
     ).one_or_none()
     return None if row is None else (_report(row), _matrices(row))
+
+
+def tokens_per_s(connection: Connection, search_id: str, kind: str) -> float | None:
+    """Training tokens per second over all reports of a search's trials of this kind; None where none has told.
+
+    Reports lie equally many weight updates apart, so the rate over all of them is the harmonic mean.
+    """
+    statement = (
+        select(func.count(), func.sum(1.0 / reports.c.tokens_per_s))
+        .join(trials, trials.c.id == reports.c.trial_id)
+        .where(trials.c.search_id == search_id, trials.c.kind == kind, reports.c.tokens_per_s > 0)
+    )
+    n, seconds = connection.execute(statement).one()
+    return n / float(seconds) if n else None

@@ -72,7 +72,7 @@ def create(engine: Database, body: SearchRequest, idempotency_key: str | None) -
     with transaction(engine) as connection:
         stored = texts.pinned(connection, body).model_dump(mode="json")
         if body.latency_table is not None:
-            _check_table(connection, body.latency_table)
+            check_table(connection, body.latency_table)
         return searches.create(
             connection,
             request=stored,
@@ -271,7 +271,8 @@ def _all_of(
     return views.page(Page(tuple(rows), None), view)
 
 
-def _check_table(connection: Connection, table_id: str) -> None:
+def check_table(connection: Connection, table_id: str) -> None:
+    """Raises: InvalidInput: no latency table has this id."""
     try:
         latency_tables.get(connection, table_id)
     except NotFound:

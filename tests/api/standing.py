@@ -37,6 +37,7 @@ UNKNOWN_IDS = {
 # By the name of the route: a body that would be taken.
 BODIES: dict[str, Any] = {
     "submit_search": TINY,
+    "estimate_search": TINY,
     "add_table": {},
     "apply_stored_rule": {"n_slots": 32},
     "open_session": {"token": "correct-horse-battery-staple"},
