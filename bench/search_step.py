@@ -4,7 +4,7 @@ Processor seconds of this thread per weight update, alpha updates included, in o
 search, with alpha steps that try every candidate (straight-through; soft) and sampled ones (two paths); (b) NNI 3.0's
 GumbelDARTS on the same block modules (bench/nni_search.py), as shipped with one alpha step per weight step, and with
 alpha at this project's 20%; (c) derived models alone: K stacks in which each candidate is once in each slot. Ratios are
-medians over rounds, with quartiles. Peaks are of bytes allocated in a step (bench/allocations.py) above what stood
+medians over rounds, with quartiles. Peaks are of bytes allocated in a step (nas/allocations.py) above what stood
 before it, that is without weights and moments; gradients count while they are there.
 
 The first run makes an environment for NNI under build/, which takes some minutes.
@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from bench.allocations import peak_bytes
+from nas.allocations import peak_bytes
 from nas.architecture import Architecture
 from nas.config import SearchRequest
 from nas.cost import LatencyEntry, LatencyTable, entry_key

@@ -6,9 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import psutil
+import torch
 
-from nas.config import SearchSpace
+from nas.config import SearchRequest, SearchSpace
+from nas.cost import LatencyTable
+from nas.data.parts import Parts
 from nas.errors import SearchFailed
+from nas.estimate import rows_with_room
 
 ADVICE = "a smaller batch_size, train_length, d_model or n_slots needs less"
 # torch says so with a plain RuntimeError where an allocation on the processor fails.
@@ -52,3 +56,53 @@ def check_room(space: SearchSpace, where: str) -> None:
             f"the supernet's {parameters / 1e6:,.1f} million parameters need {needed / 1e9:,.1f} GB of memory, and "
             f"{free / 1e9:,.1f} GB are free; a smaller max_len, d_model or n_slots needs less"
         )
+
+
+def fitted(request: SearchRequest, parts: Parts, table: LatencyTable, where: str) -> SearchRequest:
+    """The request, with its batches in passes of as many rows as have room where a whole batch has none.
+
+    Args:
+        request: of a trial: one seed, no ranges.
+        parts: of its data.
+        table: of its space.
+        where: it runs, cpu or cuda.
+
+    Raises:
+        SearchFailed: not one row has room, or not the rows that method.micro_batch asks for.
+    """
+    free, method = _free_bytes(where), request.method
+    asked = min(method.batch_size, method.micro_batch or method.batch_size)
+    if _far_too_much(request, asked) <= free:
+        return request
+    rows, one = rows_with_room(request, parts, table, where, free)
+    if rows >= asked:
+        return request
+    if not rows:
+        raise SearchFailed(
+            f"a search of this size needs {one / 1e9:,.1f} GB of memory with one window at a time, and "
+            f"{free / 1e9:,.1f} GB are free; a smaller train_length, d_model or n_slots needs less"
+        )
+    if method.micro_batch is not None:
+        raise SearchFailed(
+            f"method.micro_batch is {method.micro_batch}, and in the {free / 1e9:,.1f} GB that are free there is room "
+            f"for {rows}; leave it out to have it chosen"
+        )
+    return request.model_copy(update={"method": method.model_copy(update={"micro_batch": rows})})
+
+
+def _free_bytes(where: str) -> int:
+    free: int = torch.cuda.mem_get_info()[0] if where == "cuda" else psutil.virtual_memory().available
+    return free
+
+
+def _far_too_much(request: SearchRequest, rows: int) -> int:
+    """Bytes that no step comes near, by formula: where these are free, nothing need be measured.
+
+    Of each token and slot 64 widths (attention keeps about 8, an FFN of ratio 4 about 10) and 8 rows of scores for each
+    head; of each token 8 rows of the vocabulary; weights, gradients and moments.
+    """
+    space, length = request.space, request.task.train_length
+    seen = length + space.memory_length
+    a_token = space.n_slots * (64 * space.d_model + 8 * space.n_heads * seen) + 8 * request.task.vocab_size
+    weights = space.n_slots * sum(space.parameters().values()) + 4 * request.task.vocab_size * space.d_model
+    return 4 * (rows * length * a_token + 4 * weights)

@@ -108,7 +108,8 @@ def _load(spec: TrialSpec, request: SearchRequest, device: str) -> Search | Retr
     work: Search | Retraining
     if spec.architecture is None:
         memory.check_room(request.space, device)
-        work = Search(request, parts=parts, table=LatencyTable.model_validate(spec.table), device=device)
+        table = LatencyTable.model_validate(spec.table)
+        work = Search(memory.fitted(request, parts, table, device), parts=parts, table=table, device=device)
     else:
         work = Retraining(request, Architecture.from_json(dict(spec.architecture)), parts=parts, device=device)
     if spec.resume is not None:

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from bench.allocations import peak_bytes
+from nas.allocations import peak_bytes
 from nas.architecture import Architecture
 from nas.config import Method
 from nas.data.objectives import Batch

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import psutil
 import pytest
 
-from nas.config import SearchSpace
+from nas.config import SearchRequest, SearchSpace
+from nas.cost import LatencyTable
+from nas.data.parts import Parts
 from nas.errors import SearchFailed
-from workers.memory import check_room
+from nas.estimate import estimate
+from tests import tiny
+from workers.memory import check_room, fitted
 
 SPACE = SearchSpace.model_validate({"n_slots": 2, "max_len": 4096, "candidates": ["ffn", "sgu"]})
 PARAMETERS = 2 * sum(SPACE.parameters().values())  # N x N weights: 2 * 4096^2 and some
@@ -30,3 +35,47 @@ def test_a_supernet_that_does_not_fit_is_refused_with_what_it_needs(monkeypatch:
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=needed // 4 - 1))
     with pytest.raises(SearchFailed, match=r"need 0\.1 GB of memory"):
         check_room(SPACE, "cuda")
+
+
+def room(monkeypatch: pytest.MonkeyPatch, free: int) -> None:
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=free))
+
+
+def sized(**method: Any) -> tuple[SearchRequest, Parts, LatencyTable]:
+    """A trial whose batch takes much more than its weights."""
+    request = tiny.request(
+        space={"max_len": 64}, task={"train_length": 64}, method={"batch_size": 32, **method}
+    ).resolve({}, 0)
+    return request, tiny.parts(request), tiny.table(request.space, request.task.serve[0])
+
+
+def test_a_batch_without_room_goes_through_in_passes_that_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = sized()
+    whole = estimate(*given).memory_bytes
+    room(monkeypatch, 100 * whole)
+    assert fitted(*given, "cpu") is given[0]
+    room(monkeypatch, whole // 3)
+    chosen = fitted(*given, "cpu")
+    rows = chosen.method.micro_batch
+    assert rows is not None
+    assert 4 <= rows <= 16
+    assert chosen.method.model_copy(update={"micro_batch": None}) == given[0].method
+    assert estimate(chosen, *given[1:]).memory_bytes <= 1.1 * whole // 3
+
+
+def test_passes_that_were_asked_for_and_do_not_fit_are_refused_with_those_that_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = sized(micro_batch=32)
+    room(monkeypatch, estimate(*given).memory_bytes // 3)
+    message = r"^method\.micro_batch is 32, and in the 0\.0 GB that are free there is room for \d+; leave it out to"
+    with pytest.raises(SearchFailed, match=message):
+        fitted(*given, "cpu")
+
+
+def test_a_search_whose_every_window_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = sized()
+    room(monkeypatch, 1000)
+    message = r"^a search of this size needs 0\.0 GB of memory with one window at a time, and 0\.0 GB are free; a small"
+    with pytest.raises(SearchFailed, match=message):
+        fitted(*given, "cpu")

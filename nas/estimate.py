@@ -1,0 +1,144 @@
+"""What a search trial will take, before it is placed: memory and wall time.
+
+Measured, not modelled: a search of the same shapes runs one fair round of weight steps and some alpha steps, and is
+thrown away, which costs about as much as a hundredth of a default trial. Ours. L slots, K candidates.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from nas.allocations import peak_bytes
+from nas.config import Method, SearchRequest
+from nas.cost import LatencyTable
+from nas.data.parts import Parts
+from nas.search import Search
+
+_ENDLESS = 10**7  # steps of a probe, so that it stays in one phase
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Of one trial.
+
+    Args:
+        memory_bytes: held at the peak where the supernet lives: weights, moments, and a step's own.
+        seconds: of all phases but the parsimony pass.
+        prune_seconds: of the parsimony pass, at most: how many comparisons it makes is known only in the end.
+        parts: what the two are made of, in bytes and seconds.
+    """
+
+    memory_bytes: int
+    seconds: float
+    prune_seconds: float
+    parts: dict[str, float]
+
+    def __str__(self) -> str:
+        prune = f" and at most {self.prune_seconds:,.0f} s of parsimony pass" if self.prune_seconds else ""
+        return f"about {self.seconds:,.0f} s a trial{prune}, {self.memory_bytes / 1e6:,.0f} MB"
+
+
+def estimate(
+    request: SearchRequest,
+    parts: Parts,
+    table: LatencyTable,
+    device: str = "cpu",
+    clock: Callable[[], float] = time.perf_counter,
+) -> Estimate:
+    """Run a little of a trial and multiply.
+
+    Args:
+        request: resolved: one seed, no ranges.
+        parts: of its data.
+        table: of its space.
+        device: where it will run.
+        clock: seconds; wall time, unless what else runs here is to be left out.
+    """
+    method, n_slots, n_candidates = request.method, request.space.n_slots, len(request.space.candidates)
+
+    def seconds_of(run: Callable[[], object]) -> float:
+        _wait(device)
+        began = clock()
+        run()
+        _wait(device)
+        return clock() - began
+
+    weights_alone, both = _probe(request, parts, table, device, alpha=False), _probe(request, parts, table, device)
+    memory = _memory(both, device, n_candidates)  # it also warms up
+    weights_alone.advance()
+    weight_s = seconds_of(lambda: [weights_alone.advance() for _ in range(n_candidates)]) / n_candidates
+    both_s = seconds_of(lambda: [both.advance() for _ in range(n_candidates)]) / n_candidates
+    alpha_s = max(0.0, both_s - weight_s)
+    record_s = seconds_of(lambda: both.record(tokens_per_s=None, last=False))
+    paths = [[number] * n_slots for number in range(n_candidates)]
+    score_s = seconds_of(lambda: [both.losses(both.path_nats(path)) for path in paths]) / n_candidates
+    n_alpha = int((method.settle_start - method.warmup_steps) * method.alpha_share / (1 - method.alpha_share))
+    n_rankings = 2 if method.settle_start < method.n_steps else 0
+    found = {
+        "weight_s": method.n_steps * weight_s,
+        "alpha_s": n_alpha * alpha_s,
+        "report_s": _n_records(method) * record_s,
+        "rank_s": n_rankings * (n_slots * (n_candidates - 1) + 1) * score_s,
+    }
+    prune_s = (method.most_steps(n_slots, n_candidates) - method.n_steps) * weight_s
+    return Estimate(int(sum(memory.values())), sum(found.values()), prune_s, {**memory, **found})
+
+
+def rows_with_room(
+    request: SearchRequest, parts: Parts, table: LatencyTable, device: str, room_bytes: int
+) -> tuple[int, int]:
+    """How many rows of a batch can go through at once, and the bytes that one row at a time would need.
+
+    Args:
+        request: resolved.
+        parts: of its data.
+        table: of its space.
+        device: where it will run.
+        room_bytes: that are free there.
+
+    Returns:
+        Rows, at most the batch; 0 where not even one has room. What a step holds grows evenly with them: it is
+        measured at one row and at two.
+    """
+    peaks = []
+    for rows in (1, 2):
+        probe = _probe(request, parts, table, device, micro_batch=rows)
+        peaks.append(sum(_memory(probe, device, len(request.space.candidates)).values()))
+    one, each = peaks[0], max(1.0, peaks[1] - peaks[0])
+    rows = 0 if one > room_bytes else 1 + int((room_bytes - one) / each)
+    return min(rows, request.method.batch_size), int(one)
+
+
+def _probe(
+    request: SearchRequest, parts: Parts, table: LatencyTable, device: str, *, alpha: bool = True, **method: Any
+) -> Search:
+    """A search that makes weight steps on fair paths; with alpha, each is followed by an alpha step."""
+    phase = {"warmup_share": 0.0, "alpha_share": 0.5} if alpha else {"warmup_share": 0.9}
+    endless = {"n_steps": _ENDLESS, "settle_share": 0.0, "uniform_share": 1.0, "stop_when_stable": False}
+    changed = request.method.model_copy(update={**endless, **phase, **method})
+    return Search(request.model_copy(update={"method": changed}), parts=parts, table=table, device=device)
+
+
+def _memory(search: Search, device: str, n_steps: int) -> dict[str, float]:
+    """Bytes of weights, of all their moments, and of what a step holds beside them, gradients included."""
+    for _ in range(n_steps):  # one fair round: all weights have moments then
+        search.advance()
+    weights = sum(each.nbytes for each in search.weights.values())
+    peak, _ = peak_bytes(lambda: [search.advance() for _ in range(n_steps)], device)
+    return {"weights": float(weights), "moments": 2.0 * weights, "step": float(peak)}
+
+
+def _n_records(method: Method) -> int:
+    """Step 0, each report and each checkpoint."""
+    steps = range(1, method.n_steps + 1)
+    return 1 + sum(step % method.report_every == 0 or step % method.checkpoint_every == 0 for step in steps)
+
+
+def _wait(device: str) -> None:
+    if device.startswith("cuda"):
+        torch.cuda.synchronize(device)
