@@ -20,7 +20,9 @@ export function ServeCard() {
   const modes = Array.isArray(found) ? found : [];
   const memory = [get(value, "/space"), ...modes].some((part) => Number(get(part, "/memory_length")) > 0);
   const write = (changed: Json[]) => change(["/task/serve", changed]);
-  const missing = MODES.find(({ value: mode }) => !modes.some((each) => get(each, "/mode") === mode)) ?? MODES[0];
+  const decodes = get(value, "/space/causal") === true && !String(get(value, "/task/objective")).endsWith("_classification");
+  const offered = MODES.filter((each) => each.value !== "decode" || decodes);
+  const missing = offered.find(({ value: mode }) => !modes.some((each) => get(each, "/mode") === mode)) ?? MODES[0];
   return (
     <Card title="Serving">
       <ol className="serve-modes" aria-label="serve modes">
@@ -58,7 +60,7 @@ export function ServeCard() {
       <Findings pointer="/task/serve" />
       <Button
         disabled={modes.length >= MOST}
-        onClick={() => write([...modes, { ...(modes[0] as object), mode: missing?.value ?? "prefill" }])}
+        onClick={() => write([...modes, another(value, modes[0], missing?.value ?? "prefill")])}
       >
         Add a mode
       </Button>
@@ -67,4 +69,13 @@ export function ServeCard() {
       </div>
     </Card>
   );
+}
+
+/** As the first, in another mode. Decoding reads one token more than were given, and its cache is all that it keeps. */
+function another(request: Json, first: Json | undefined, mode: string): Json {
+  const serve = { ...(first as { [name: string]: Json }), mode };
+  if (mode !== "decode") return serve;
+  const trained = Number(get(request, "/task/train_length"));
+  const length = Number(get(serve, "/query_length"));
+  return { ...serve, memory_length: 0, query_length: Math.max(1, Math.min(length, trained - 1)) };
 }

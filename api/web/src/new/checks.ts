@@ -50,7 +50,10 @@ export function atPart(request: Json, { pointer, detail }: Finding): Finding {
     .replace(/^synthetic task '[^']*': /, "");
   const name = /^(?:unknown )?'?([a-z_]+(?:\.[a-z_]+)*)/.exec(said)?.[1]?.replaceAll(".", "/");
   const number = Number(/ (\d+)/.exec(said)?.[1]); // of the serve modes, the one that is refused
-  const serve = list(get(request, "/task/serve")).findIndex((each) => get(each, `/${name}`) === number);
+  const decodes = said.includes("decoded") || said.includes("serve mode 'decode'");
+  const serve = list(get(request, "/task/serve")).findIndex(
+    (each) => get(each, `/${name}`) === number && (!decodes || get(each, "/mode") === "decode"),
+  );
   const places = [
     ...["options/", "dataset_options/", ""].map((group) => `${pointer}/${group}${name}`),
     `/task/serve/${serve}/${name}`,

@@ -37,7 +37,8 @@ export function plan(request: Json): string[] {
     `${count(supernets, "supernet")}${sampled} of ${count(slots, "slot")} × ${count(candidates.length, "candidate")}` +
       ` (${architectures(candidates.length, slots)}), ${count(steps, "weight update")}${supernets > 1 ? " each" : ""},` +
       ` on ${typeof dataset === "string" && dataset ? dataset : "a dataset"} in ${pieces} ${grouped(length)} tokens.`,
-    `From ${seeds > 1 ? "each seed" : "it"} the most probable architecture${budget(request)} is derived.`,
+    `From ${seeds > 1 ? "each seed" : "it"} the most probable architecture${budget(request)} is derived` +
+      `${number("/method/prune_steps") > 0 ? ", without the blocks that buy nothing on held-out data" : ""}.`,
     `Each different one${parent ? " and the interleaved parent are" : " is"} retrained for ${count(retrainSteps, "update")}` +
       ` with ${count(retrainSeeds, "seed")}: at most ${count(retrainings, "retraining")}.`,
     parent
@@ -51,7 +52,11 @@ export function plan(request: Json): string[] {
 export function plannedUpdates(request: Json): number {
   const number = (pointer: string) => Number(get(request, pointer) ?? NaN);
   const baselines = get(request, "/retrain/baselines");
-  const search = number("/trials/n_samples") * number("/trials/n_seeds") * number("/method/n_steps");
+  const candidates = get(request, "/space/candidates");
+  const comparisons = number("/space/n_slots") * (Array.isArray(candidates) ? candidates.length : NaN);
+  const steps = Number(get(request, "/method/prune_steps") ?? 0);
+  const pruning = comparisons * (steps + Math.floor(steps / 4)); // as `Method.most_steps` counts
+  const search = number("/trials/n_samples") * number("/trials/n_seeds") * (number("/method/n_steps") + pruning);
   const derived = number("/trials/n_seeds") + (Array.isArray(baselines) ? baselines.length : 0);
   return search + derived * number("/retrain/n_seeds") * number("/retrain/n_steps");
 }

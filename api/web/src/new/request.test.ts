@@ -127,6 +127,9 @@ describe("a refusal", () => {
     expect(atPart(request, { pointer: "/space", detail: "candidate 'x': ratio is 0" }).pointer).toBe("/space");
     const long = "query_length 128 is longer than max_len 64, and candidate 'sgu' cannot run there: it has no weights";
     expect(atPart(request, { pointer: "", detail: long }).pointer).toBe("/task/serve/0/query_length");
+    const modes = set(set(request, "/task/serve/1", get(request, "/task/serve/0")!), "/task/serve/1/mode", "decode");
+    const decoded = "query_length 128, with the token that is decoded, is longer than train_length 128, and x";
+    expect(atPart(modes, { pointer: "", detail: decoded }).pointer).toBe("/task/serve/1/query_length");
     const classes = "space.backbone.n_classes is 2 but task.objective is 'causal_lm'";
     expect(atPart(request, { pointer: "", detail: classes }).pointer).toBe("/space/backbone/n_classes");
   });
@@ -136,12 +139,13 @@ describe("plan", () => {
   it("says what the quickstart does", () => {
     expect(plan(quickstart)).toEqual([
       "2 supernets of 6 slots × 5 candidates (15,625 architectures), 1,200 weight updates each, on python-stdlib in windows of 128 tokens.",
-      "From each seed the most probable architecture that is no slower than the interleaved parent is derived.",
+      "From each seed the most probable architecture that is no slower than the interleaved parent is derived, without the blocks that buy nothing on held-out data.",
       "Each different one and the interleaved parent are retrained for 800 updates with 2 seeds: at most 6 retrainings.",
       "The best is compared with the parent on data that nothing has seen, and exported as a model that runs by itself.",
-      "At most 7,200 weight updates in all; each trial takes 1 CPU.",
+      "At most 22,200 weight updates in all; each trial takes 1 CPU.",
     ]);
-    expect(plannedUpdates(quickstart)).toBe(2 * 1200 + 3 * 2 * 800); // as the service's progress counts
+    const comparisons = 6 * 5 * (200 + 50);
+    expect(plannedUpdates(quickstart)).toBe(2 * (1200 + comparisons) + 3 * 2 * 800); // as the service's progress counts
   });
 
   it("speaks of one as of one", () => {
@@ -149,6 +153,7 @@ describe("plan", () => {
       "/trials/n_seeds": 1,
       "/space/n_slots": 1,
       "/method/n_steps": 1,
+      "/method/prune_steps": 0,
       "/retrain/n_seeds": 1,
       "/retrain/baselines": [],
       "/budget/latency": { ms: 2 },

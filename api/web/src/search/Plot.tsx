@@ -112,8 +112,9 @@ export const Plot = memo(function Plot(props: Props) {
                 data-dash={line.dash ? ((line.dash[0] ?? 0) > 3 ? "long" : "short") : undefined}
               />
               {line.letter && <b aria-hidden="true">{line.letter}</b>}
-              {line.label} <span className="plot-value">{show(value)}</span>
-              {line.adds && <span className="plot-adds">{line.adds(place)}</span>}
+              {line.label} <span className={line.adds ? "plot-value plot-sure" : "plot-value"}>
+                {[show(value), line.adds?.(place)].filter(Boolean).join(", ")}
+              </span>
             </span>
           );
         })}

@@ -13,7 +13,7 @@ describe("the phases of a search", () => {
       ["warm-up", 0, 30],
       ["search", 30, 90],
       ["settle", 90, 100],
-      ["prune", 100, 130],
+      ["prune", 100, 136],
     ]);
     const older = planned({ method: { n_steps: 100, warmup_share: 0 } } as never, 2, 3);
     expect(older.map(({ phase }) => phase)).toEqual(["search"]);
@@ -30,7 +30,7 @@ describe("the phases of a search", () => {
       { phase: "warm-up", from: 0, to: 30 },
       { phase: "search", from: 30, to: 50 },
       { phase: "settle", from: 50, to: 60 },
-      { phase: "prune", from: 60, to: 90 },
+      { phase: "prune", from: 60, to: 96 },
     ]);
   });
 
@@ -44,7 +44,7 @@ describe("the phases of a search", () => {
   });
 
   test("a step is in the phase that it ended", () => {
-    expect([0, 30, 31, 130, 131].map((step) => phaseAt(plan, step))).toEqual(["warm-up", "warm-up", "search", "prune", null]);
+    expect([0, 30, 31, 136, 137].map((step) => phaseAt(plan, step))).toEqual(["warm-up", "warm-up", "search", "prune", null]);
   });
 
   test("are counted over the trials", () => {

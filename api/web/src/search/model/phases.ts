@@ -28,7 +28,8 @@ export function planned(request: Partial<SearchRequest>, slots: number, candidat
   >;
   const warmup = Math.round(warmup_share * n_steps);
   const settle = n_steps - Math.round(settle_share * n_steps);
-  const ends = [warmup, settle, n_steps, n_steps + slots * candidates * prune_steps];
+  const comparison = prune_steps + Math.floor(prune_steps / 4); // as `Method.most_steps` counts
+  const ends = [warmup, settle, n_steps, n_steps + slots * candidates * comparison];
   return PHASES.map((phase, at) => ({ phase, from: at ? (ends[at - 1] ?? 0) : 0, to: ends[at] ?? 0 })).filter(
     ({ from, to }) => to > from,
   );
