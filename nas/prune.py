@@ -45,10 +45,12 @@ class Pruning:
     comparisons the shared weights are those of the present path's last accepted edit, and the stream of batches stands
     where the next fine-tuning begins.
 
-    A slot's candidates are tried from the cheapest up, so at most one edit of each is accepted, and a reference is
-    trained only for a comparison that follows: at most L (K - 1) comparisons and L references, of 5/4 `prune_steps`
-    each (`Method.most_steps`). What was refused is not tried again when another slot has become cheaper: fewer blocks
-    make those that are left buy more, not less.
+    A slot's candidates are tried from the cheapest up. What was refused is not tried again when another slot has become
+    cheaper: fewer blocks make those that are left buy more, not less. But where a swap was accepted, the slot's
+    cheapest candidate gets a second trial, since it was refused against a block that is gone (measured on
+    shift-then-match, where weights still learnt fast: `ASA` became `AFA`, where `A.A` does as well). So a slot sees at
+    most K comparisons and two acceptances, each with a reference for what follows, of 5/4 `prune_steps` each
+    (`Method.most_steps`).
 
     Args:
         search: trial whose weights are settled.
@@ -121,6 +123,9 @@ class Pruning:
             if old_nats is not None and old_error is not None:
                 self.effect_nats[slot][number] = old_nats - nats
                 self.effect_se[slot][number] = math.hypot(old_error, error)
+        costs, allowed = self.search.slot_costs.tolist(), self.search.space.allowed[slot]
+        cheapest = min((number for number, may in enumerate(allowed) if may), key=costs.__getitem__)
+        self.effect_nats[slot][cheapest] = self.effect_se[slot][cheapest] = None  # a second trial, if it was refused
         self.effect_nats[slot][choice] = self.effect_se[slot][choice] = 0.0
         self.path[slot] = choice
         self._queue, self._references = [], {}

@@ -95,4 +95,4 @@ class Method(Config):
     def most_steps(self, n_slots: int, n_candidates: int) -> int:
         """Weight updates that a search may take, its parsimony pass included: what progress is counted against."""
         comparison = self.prune_steps + self.prune_steps // 4  # a first glance, and all of it
-        return self.n_steps + n_slots * n_candidates * comparison
+        return self.n_steps + n_slots * (n_candidates + 2) * comparison  # K trials of a slot, and two references

@@ -155,6 +155,17 @@ def test_only_cheaper_and_allowed_candidates_are_tried_and_each_once() -> None:
     assert pruning.path[0] != labels.index("identity")
 
 
+def test_a_swap_that_was_accepted_gives_the_slots_deletion_a_second_trial() -> None:
+    pruning = Pruning(search_of(planted("offset")), [SGU, SGU])
+    pruning.effect_nats[0][IDENTITY], pruning.effect_se[0][IDENTITY] = 0.3, 0.1  # refused against the SGU
+    assert (0, IDENTITY) not in pruning._edits()
+    pruning._accept(0, FFN, 0.0, 0.0)
+    assert (0, IDENTITY) in pruning._edits()
+    assert pruning.effect_nats[0] == [None, 0.0, None, 0.0]
+    pruning._accept(0, IDENTITY, 0.0, 0.0)
+    assert [edit for edit in pruning._edits() if edit[0] == 0] == []
+
+
 def _layout(request: SearchRequest) -> Any:
     """Identity is forbidden in the first slot."""
     layout = [{"forbidden": ["identity"]}, {}]
