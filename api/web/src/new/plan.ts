@@ -53,7 +53,7 @@ export function plannedUpdates(request: Json): number {
   const number = (pointer: string) => Number(get(request, pointer) ?? NaN);
   const baselines = get(request, "/retrain/baselines");
   const candidates = get(request, "/space/candidates");
-  const comparisons = number("/space/n_slots") * (Array.isArray(candidates) ? candidates.length : NaN);
+  const comparisons = number("/space/n_slots") * (Array.isArray(candidates) ? candidates.length + 2 : NaN);
   const steps = Number(get(request, "/method/prune_steps") ?? 0);
   const pruning = comparisons * (steps + Math.floor(steps / 4)); // as `Method.most_steps` counts
   const search = number("/trials/n_samples") * number("/trials/n_seeds") * (number("/method/n_steps") + pruning);
