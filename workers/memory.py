@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import psutil
 import torch
 
-from nas.config import SearchRequest, SearchSpace
+from nas.config import Method, SearchRequest, SearchSpace
 from nas.cost import LatencyTable
 from nas.data.parts import Parts
 from nas.errors import SearchFailed
@@ -88,6 +88,16 @@ def fitted(request: SearchRequest, parts: Parts, table: LatencyTable, where: str
             f"for {rows}; leave it out to have it chosen"
         )
     return request.model_copy(update={"method": method.model_copy(update={"micro_batch": rows})})
+
+
+def passes_told(asked: Method, chosen: Method) -> str | None:
+    """What a person should know of passes that were chosen; None where none were."""
+    if asked.micro_batch == chosen.micro_batch:
+        return None
+    return (
+        f"a batch of {chosen.batch_size} windows has no room in memory: it goes through in passes of "
+        f"{chosen.micro_batch} (method.micro_batch), gradients added up"
+    )
 
 
 def _free_bytes(where: str) -> int:

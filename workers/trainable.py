@@ -77,7 +77,9 @@ def run_trial(spec: TrialSpec, report: Callable[[Report], None]) -> None:
     work = _load(spec, request, where)
     folder = Path(spec.folder)
     device = device_fingerprint(request.resources.cpus, where)
+    told = memory.passes_told(request.method, work.method)
     for record in work.run():
+        record, told = replace(record, warning="\n".join(filter(None, (told, record.warning))) or None), None
         waits = spec.until is not None and record.step >= spec.until and not record.last
         record = replace(record, checkpoint=record.checkpoint or waits)
         saved = None

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import psutil
 import pytest
 
-from nas.config import SearchRequest, SearchSpace
+from nas.config import SearchRequest, SearchSpace, Tokenizer
 from nas.cost import LatencyTable
+from nas.data.corpora import text_file
+from nas.data.encode import encode
 from nas.data.parts import Parts
 from nas.errors import SearchFailed
 from nas.estimate import estimate
 from tests import tiny
 from workers.memory import check_room, fitted
+from workers.store import Report, TrialKey
+from workers.trainable import TrialSpec, run_trial
 
 SPACE = SearchSpace.model_validate({"n_slots": 2, "max_len": 4096, "candidates": ["ffn", "sgu"]})
 PARAMETERS = 2 * sum(SPACE.parameters().values())  # N x N weights: 2 * 4096^2 and some
@@ -79,3 +85,26 @@ def test_a_search_whose_every_window_is_too_large_is_refused(monkeypatch: pytest
     message = r"^a search of this size needs 0\.0 GB of memory with one window at a time, and 0\.0 GB are free; a small"
     with pytest.raises(SearchFailed, match=message):
         fitted(*given, "cpu")
+
+
+def test_passes_that_were_chosen_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    request, _, table = sized(n_steps=2, report_every=1)
+    letters = text_file(tiny.text(), tmp_path)
+    data = encode(letters.path, letters.card, Tokenizer(), tmp_path)
+    request = request.with_data(data.fingerprint, data.sizes)
+    spec = TrialSpec(
+        TrialKey("search", 0, 0), request.model_dump(mode="json"), table.model_dump(mode="json"), None, str(data.folder),
+        str(tmp_path), None,
+    )  # fmt: skip
+    free = [10**12]
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=free[0]))
+    told = []
+    for free[0] in (10**12, 1_500_000):
+        reports: list[Report] = []
+        run_trial(spec, reports.append)
+        told.append([each.record.warning for each in reports[:-1]])  # the last says that so few steps taught nothing
+    assert told[0] == [None, None]
+    first, *rest = told[1]
+    assert first is not None
+    assert re.search(r"^a batch of 32 windows has no room in memory: it goes through in passes of \d+ \(method", first)
+    assert rest == [None]
