@@ -92,10 +92,8 @@ def test_passes_that_were_chosen_are_told(monkeypatch: pytest.MonkeyPatch, tmp_p
     letters = text_file(tiny.text(), tmp_path)
     data = encode(letters.path, letters.card, Tokenizer(), tmp_path)
     request = request.with_data(data.fingerprint, data.sizes)
-    spec = TrialSpec(
-        TrialKey("search", 0, 0), request.model_dump(mode="json"), table.model_dump(mode="json"), None, str(data.folder),
-        str(tmp_path), None,
-    )  # fmt: skip
+    body, costs = request.model_dump(mode="json"), table.model_dump(mode="json")
+    spec = TrialSpec(TrialKey("search", 0, 0), body, costs, None, str(data.folder), str(tmp_path), None)
     free = [10**12]
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=free[0]))
     told = []
