@@ -50,7 +50,7 @@ class Played:
     id: str
     lease: Lease
     trial: str
-    most: int  # weight updates that are planned
+    most: int  # weight updates that it may take
 
     def report(self, *records: StepRecord) -> None:
         with transaction(self.service.engine) as connection:
@@ -123,7 +123,7 @@ def test_phases_evidence_and_what_each_block_buys_appear_in_place(tab: Watched, 
     played.report(record(25, phase="search", warning=WARNING), record(40, phase="settle"))
     expect(page.locator(".progress-line")).to_contain_text("1 in settle")
     expect(page.get_by_role("slider", name="step", exact=True)).to_have_attribute(
-        "aria-valuetext", re.compile(f"step 40 of {played.most}, settle: alpha is frozen")
+        "aria-valuetext", re.compile("step 40 of 55, settle: alpha is frozen")
     )
     effects = {"path": [0, 1, 2], "effect_nats": EFFECTS, "effect_se": ERRORS}
     played.report(record(50, phase="prune", **effects))

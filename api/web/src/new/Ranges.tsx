@@ -44,7 +44,7 @@ export function Ranges() {
       <ul className="ranges" aria-label="ranges">
         {ranges.map((_, at) => (
           <li key={at}>
-            <div className="fields">
+            <div className="fields fields-told">
               <ChoiceField
                 pointer={`/ranges/${at}/pointer`}
                 label="What varies"
@@ -75,7 +75,7 @@ export function Ranges() {
         </select>
       </label>
       <div className="fields fields-told">
-        <NumberField pointer="/trials/n_samples" label="Settings" />
+        <NumberField pointer="/trials/n_samples" label="Settings" hint="that Optuna draws; each has all seeds" />
         <ChoiceField pointer="/trials/pruner" label="Pruner" />
       </div>
     </Fold>

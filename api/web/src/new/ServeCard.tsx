@@ -9,10 +9,15 @@ import { get } from "./pointer";
 
 const MOST = 8;
 const MODES = [
-  { value: "prefill", words: "prefill: whole sequences" },
-  { value: "decode", words: "decode: token by token" },
-  { value: "training", words: "training: forward and backward" },
+  { value: "prefill", words: "prefill" },
+  { value: "decode", words: "decode" },
+  { value: "training", words: "training" },
 ];
+const WORDS: Record<string, string> = {
+  prefill: "whole sequences at once",
+  decode: "token by token, behind those that were read",
+  training: "forward and backward",
+};
 
 export function ServeCard() {
   const { value, change } = useForm();
@@ -26,14 +31,14 @@ export function ServeCard() {
   return (
     <Card title="Serving">
       <ol className="serve-modes" aria-label="serve modes">
-        {modes.map((_, at) => (
+        {modes.map((mode, at) => (
           <li key={at}>
             <div className="fields">
               <ChoiceField
                 pointer={`/task/serve/${at}/mode`}
                 label="Mode"
                 choices={MODES}
-                hint={at === 0 ? "the first is what the budget bounds" : "measured beside"}
+                hint={`${WORDS[String(get(mode, "/mode"))] ?? ""}${at === 0 ? "; what the budget bounds" : ""}`}
               />
               <NumberField pointer={`/task/serve/${at}/batch`} label="Served batch" hint="sequences at once" />
               <NumberField pointer={`/task/serve/${at}/query_length`} label="Served length" hint="tokens of each" />

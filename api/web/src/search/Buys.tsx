@@ -23,8 +23,9 @@ interface Props {
 
 const HIGH = 52; // of the bars
 const WORDS = 16; // under them
-/** Width of a column from which its figures stand under its bars. */
-const FIGURES_FIT = 40;
+/** Width of a column from which its nats stand under its bars; and from which its milliseconds do. */
+const NATS_FIT = 40;
+const BOTH_FIT = 110;
 
 export const Buys = memo(function Buys({ seed, bought, look, column, slots, waiting }: Props) {
   const hatch = useId();
@@ -112,10 +113,10 @@ function Slot({
       {msHigh > 0 && (
         <rect className="buys-ms" x={left + gap + half + 0.5} width={half - 0.5} y={y(0) - Math.min(msHigh, y(0))} height={Math.min(msHigh, y(0))} />
       )}
-      {column >= FIGURES_FIT && (
+      {column >= NATS_FIT && (
         <text x={left + column / 2} y={HIGH + 12}>
           {against ? fixed(nats, 3) : "–"}
-          {column >= 2.4 * FIGURES_FIT && each.ms !== null && ` · ${milliseconds(each.ms)}`}
+          {column >= BOTH_FIT && each.ms !== null && ` · ${milliseconds(each.ms)}`}
         </text>
       )}
     </g>

@@ -11,6 +11,7 @@ import { Problem } from "../ui/Problem";
 import { Progress, timeLeft } from "../ui/Progress";
 import { StateBadge } from "../ui/StateBadge";
 import { Time } from "../ui/Time";
+import { boundWords } from "./model/cost";
 import { counted, percent, secondsBetween } from "./model/format";
 import { hasEnded, type Live } from "./model/live";
 import { countedPhases } from "./model/phases";
@@ -151,13 +152,6 @@ const QUALITY = {
 function Facts({ search }: { search: Search }) {
   const request = search.request as unknown as SearchRequest;
   const { space, task, trials, budget } = request;
-  const latency = budget.latency;
-  const bound =
-    latency?.ms != null
-      ? `at most ${latency.ms} ms`
-      : latency?.ratio_to_parent != null
-        ? `at most ${latency.ratio_to_parent} of the parent's latency`
-        : "no latency bound";
   const parts: ReactNode[] = [
     <>
       on <b>{task.dataset}</b>
@@ -165,7 +159,7 @@ function Facts({ search }: { search: Search }) {
     `${counted(space.n_slots, "slot")}, ${counted(space.candidates.length, "candidate")}, width ${count(space.d_model)}`,
     `${count(task.train_length)} tokens`,
     `${counted(trials.n_seeds, "seed")}${trials.n_samples > 1 ? `, ${counted(trials.n_samples, "sample")}` : ""}`,
-    bound,
+    ...boundWords(budget),
     <>
       {search.started_at ? "started" : "submitted"} <Time at={search.started_at ?? search.created_at} />
     </>,

@@ -16,7 +16,7 @@ import { budgetMs, candidatesOf, costsOf, parentOf, predictMs } from "./model/co
 import { percent } from "./model/format";
 import type { Finding } from "./model/findings";
 import { hasEnded, type Live, slotsOf } from "./model/live";
-import { planned, spansOf } from "./model/phases";
+import { planned, type Span, spansOf } from "./model/phases";
 import { Model } from "./Model";
 import { Picture } from "./Picture";
 import { Result } from "./Result";
@@ -102,19 +102,19 @@ function Loaded({ followed, live, catalog }: { followed: Followed; live: Live; c
     () => [...new Set(shown.flatMap(({ id }) => live.framesOf(id).steps))].sort((one, other) => one - other),
     [live, version, ids, lengths],
   );
-  // Phases and notes of the seed that is looked at; the axis of steps ends where the last trial has, once all have.
+  // Phases and notes of the seed that is looked at; the axis of steps ends where the last trial does.
   const lead = trials.find((each) => each.seed === chosen);
-  const told = lead && live.toldOf(lead.id);
-  const over = trials.length > 0 && trials.every((each) => hasEnded(each.state));
-  const spans = useMemo(
-    () => spansOf(told?.ends ?? new Map(), planned(request, slots, search.labels.length), lead ? hasEnded(lead.state) : false),
-    [live, version, search.id, lead?.id, lead?.state],
+  const phases = useMemo(
+    () => new Map(trials.map((each) => [each.id, phasesOf(live, each)])),
+    [live, version, trials.map((each) => [each.id, each.state]).join()],
   );
-  const findings = told?.warnings ?? NONE;
+  const ahead = useMemo(() => planned(request, slots), [search.id]);
+  const spans = (lead && phases.get(lead.id)) ?? ahead;
+  const findings = (lead && live.toldOf(lead.id).warnings) ?? NONE;
   const notes = useMemo(() => findings.map((each) => each.step), [findings, findings.length]);
-  const reached = Math.max(0, ...trials.map((each) => each.step));
+  const ends = [...phases.values(), spans].map((each) => each.at(-1)?.to ?? 0);
   const until = {
-    search: over && reached ? reached : Math.max(spans.at(-1)?.to ?? 0, ...trials.map((each) => each.n_steps)),
+    search: Math.max(...ends, ...trials.map((each) => each.step)),
     retrain: request.retrain.n_steps,
   };
 
@@ -330,6 +330,11 @@ const ROLES = {
 };
 
 const NONE: readonly never[] = [];
+
+function phasesOf(live: Live, trial: Trial): Span[] {
+  const plan = planned(live.search.request as unknown as SearchRequest, slotsOf(live.search), trial.params);
+  return spansOf(live.toldOf(trial.id).steps, plan, hasEnded(trial.state));
+}
 
 /** What stands in place of what blocks buy, until there is any; null where nothing is weighed, as in older searches. */
 function weighingWords(live: Live): string | null {

@@ -10,6 +10,7 @@ import { PHASE_WORDS, phaseAt, type Span } from "./model/phases";
 const PLAY_MS = 6000; // from the first step to the last
 const FASTEST_MS = 33;
 const FAR = 10;
+const NAMED = 0.12; // share of the track that holds a phase's name
 
 interface Props {
   /** Steps that have a picture, sorted. */
@@ -85,7 +86,7 @@ export const StepSlider = memo(function StepSlider({ steps, step, planned, spans
             style={{ left: `${(100 * from) / until}%`, width: `${(100 * (to - from)) / until}%` }}
             aria-hidden="true"
           >
-            <span>{phase}</span>
+            {(to - from) / until > NAMED && <span>{phase}</span>}
           </div>
         ))}
         <div className="step-reached" style={{ width: `${(100 * last) / until}%` }} aria-hidden="true" />

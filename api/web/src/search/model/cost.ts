@@ -1,6 +1,7 @@
 /** What a slot's candidate costs by the search's latency table, and where the budget lies (nas/cost.py, nas/pressure.py). */
 
 import type { SearchRequest } from "../../api/types";
+import { count } from "../../ui/format";
 
 export interface TableBody {
   entries: Record<string, { block: string; options: Record<string, unknown>; median_ms: number }>;
@@ -64,4 +65,22 @@ export function budgetMs(request: Partial<SearchRequest>, parentMs: number | nul
   if (!latency) return null;
   if (latency.ms != null) return latency.ms;
   return latency.ratio_to_parent != null && parentMs !== null ? latency.ratio_to_parent * parentMs : null;
+}
+
+const BOUNDED = [
+  ["latency", "latency", "ms"],
+  ["parameters", "weights", "weights"],
+  ["flops", "operations", "FLOPs"],
+  ["cache_bytes", "cache", "bytes of cache"],
+] as const;
+
+/** "at most 4 ms", "at most 0.5 of the parent's cache": a bound each, or that there is none. */
+export function boundWords(budget: Partial<SearchRequest["budget"]> | undefined): string[] {
+  const said = BOUNDED.flatMap(([name, what, unit]) => {
+    const bound = budget?.[name] as { ms?: number | null; at_most?: number | null; ratio_to_parent?: number | null } | null;
+    const number = bound?.ms ?? bound?.at_most;
+    if (number != null) return [`at most ${count(number)} ${unit}`];
+    return bound?.ratio_to_parent != null ? [`at most ${bound.ratio_to_parent} of the parent's ${what}`] : [];
+  });
+  return said.length ? said : ["no bound on its cost"];
 }

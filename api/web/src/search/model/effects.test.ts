@@ -29,6 +29,7 @@ describe("what a block buys", () => {
     const se = [[0.004, null, 0], [0.004, null, 0], [0.004, null, 0]];
     const found = buys([2, 2, 2], [[0.003, null, 0], [0.03, null, 0], [-0.03, null, 0]], se)!;
     expect(found.map((each) => each.tied)).toEqual([true, false, true]);
+    expect(boughtWords(found[1]!, 1)).toBe("slot 2: identity buys 0.030 ± 0.004 nats and saves 2.75 ms, against attention");
     expect(boughtWords(found[0]!, 1)).toContain("against attention; undecided");
   });
 

@@ -73,6 +73,6 @@ export function boughtWords({ label, against, ms, tied }: Bought, slot: number):
   const at = `slot ${slot + 1}: `;
   if (!against) return `${at}${label}, not weighed against anything`;
   const error = against.se === null ? "" : ` ± ${fixed(against.se, 3)}`;
-  const cost = ms === null ? "" : ` for ${milliseconds(ms)}`;
+  const cost = ms === null ? "" : ms < 0 ? ` and saves ${milliseconds(-ms)}` : ` for ${milliseconds(ms)}`;
   return `${at}${label} buys ${fixed(against.nats, 3)}${error} nats${cost}, against ${against.label}${tied ? "; undecided" : ""}`;
 }

@@ -5,7 +5,8 @@ import { count, fixed } from "../../ui/format";
 /** Three significant digits: 12.4 ms, 0.880 ms, 103 ms. */
 export function milliseconds(value: number | null | undefined): string {
   if (value == null || !Number.isFinite(value)) return "–";
-  return `${fixed(value, value >= 100 ? 0 : value >= 10 ? 1 : value >= 1 ? 2 : 3)} ms`;
+  const size = Math.abs(value);
+  return `${fixed(value, size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3)} ms`;
 }
 
 /** Never 100 % before the end. */

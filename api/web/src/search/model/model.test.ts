@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 
 import { columnWidth, isNumbered, numberEvery, slotAt } from "./columns";
-import { budgetMs, costsOf, parentOf, predictMs } from "./cost";
+import { boundWords, budgetMs, costsOf, parentOf, predictMs } from "./cost";
 import { aligned, Curve, placeOfStep } from "./curve";
 import { counted, milliseconds, percent, scientific, slotList } from "./format";
 import { Frames, framesToKeep, strideFor } from "./frames";
@@ -178,6 +178,15 @@ describe("cost", () => {
     const family = (label: string) => (label === "wide" ? "ffn" : label);
     expect(parentOf(["wide", "attention"], family, 3)).toEqual(["attention", "wide", "attention"]);
     expect(parentOf(["wide"], family, 3)).toBeNull();
+  });
+
+  test("bounds are told in words, whatever their kind", () => {
+    expect(boundWords({ latency: { ms: 4 }, cache_bytes: { ratio_to_parent: 0.5 } } as never)).toEqual([
+      "at most 4 ms",
+      "at most 0.5 of the parent's cache",
+    ]);
+    expect(boundWords({ parameters: { at_most: 90000 }, latency: null } as never)).toEqual(["at most 90,000 weights"]);
+    expect(boundWords(undefined)).toEqual(["no bound on its cost"]);
   });
 
   test("a budget is in milliseconds or against the parent", () => {

@@ -21,15 +21,32 @@ export interface Span {
 
 export const phaseOf = (text: unknown): Phase | null => PHASES.find((each) => each === text) ?? null;
 
-/** The phases as the request has them, those of no steps left out; one of an older service has no settle and no prune. */
-export function planned(request: Partial<SearchRequest>, slots: number, candidates: number): Span[] {
-  const { n_steps = 0, warmup_share = 0, settle_share = 0, prune_steps = 0 } = (request.method ?? {}) as Partial<
-    SearchRequest["method"] & { settle_share: number; prune_steps: number }
-  >;
+export interface Steps {
+  first: number;
+  last: number;
+}
+
+interface Method {
+  n_steps?: number;
+  warmup_share?: number;
+  settle_share?: number;
+  prune_steps?: number;
+}
+
+/**
+ * The phases as the request has them, those of no steps left out; one of an older service has no settle and no prune.
+ *
+ * How long the prune phase is, nobody knows before: one comparison a slot is taken for a beginning.
+ *
+ * @param params what a sample varies, by JSON pointer.
+ */
+export function planned(request: Partial<SearchRequest>, slots: number, params: Record<string, unknown> = {}): Span[] {
+  const varied = Object.entries(params).map(([pointer, value]) => [pointer.replace("/method/", ""), value]);
+  const method: Method = { ...request.method, ...(Object.fromEntries(varied) as Method) };
+  const { n_steps = 0, warmup_share = 0, settle_share = 0, prune_steps = 0 } = method;
   const warmup = Math.round(warmup_share * n_steps);
   const settle = n_steps - Math.round(settle_share * n_steps);
-  const comparison = prune_steps + Math.floor(prune_steps / 4); // as `Method.most_steps` counts
-  const ends = [warmup, settle, n_steps, n_steps + slots * candidates * comparison];
+  const ends = [warmup, settle, n_steps, n_steps + slots * prune_steps];
   return PHASES.map((phase, at) => ({ phase, from: at ? (ends[at - 1] ?? 0) : 0, to: ends[at] ?? 0 })).filter(
     ({ from, to }) => to > from,
   );
@@ -38,19 +55,30 @@ export function planned(request: Partial<SearchRequest>, slots: number, candidat
 /**
  * The phases of one trial: told ones end where they were told to, those ahead have their planned length.
  *
- * @param ends the last step told of each phase.
+ * A prune phase that is longer than was taken for it grows by whole lengths, so that an axis moves seldom.
+ *
+ * @param steps the first and the last step told of each phase.
  * @param over whether the trial has ended: nothing is ahead of it.
  */
-export function spansOf(ends: ReadonlyMap<Phase, number>, plan: readonly Span[], over: boolean): Span[] {
-  if (ends.size === 0) return [...plan];
-  const newest = Math.max(...[...ends.keys()].map((phase) => PHASES.indexOf(phase)));
+export function spansOf(steps: ReadonlyMap<Phase, Steps>, plan: readonly Span[], over: boolean): Span[] {
+  if (steps.size === 0) return [...plan];
+  const newest = Math.max(...[...steps.keys()].map((phase) => PHASES.indexOf(phase)));
   const spans: Span[] = [];
   let from = 0;
   PHASES.forEach((phase, at) => {
-    const told = ends.get(phase);
+    const told = steps.get(phase)?.last ?? from;
     const wanted = plan.find((each) => each.phase === phase);
+    if (at < newest) {
+      // It has ended between its last report and the next one's first: where it was to, if that lies there.
+      const next = PHASES.slice(at + 1).flatMap((each) => steps.get(each)?.first ?? [])[0] ?? told;
+      const to = wanted && wanted.to >= told && wanted.to < next ? wanted.to : told;
+      if (to > from) spans.push({ phase, from, to });
+      from = Math.max(from, to);
+      return;
+    }
     const length = over || !wanted ? 0 : wanted.to - wanted.from;
-    const to = at < newest ? (told ?? from) : Math.max(told ?? 0, from + length);
+    const lengths = phase === "prune" && length > 0 ? Math.max(1, Math.ceil((told - from) / length)) : 1;
+    const to = Math.max(told, from + lengths * length);
     if (to > from) spans.push({ phase, from, to });
     from = Math.max(from, to);
   });

@@ -1,7 +1,7 @@
 /** What one trial tells in words: the phase it is in, and what its guards have found, each at its step. */
 
 import { placeOfStep } from "./curve";
-import { type Phase, phaseOf } from "./phases";
+import { type Phase, phaseOf, type Steps } from "./phases";
 
 export interface Found {
   step: number;
@@ -17,8 +17,8 @@ export interface TellingRow {
 const KEPT = 100; // of a trial; a guard that speaks at each report has said it by then
 
 export class Told {
-  /** The last step told of each phase. */
-  readonly ends = new Map<Phase, number>();
+  /** The first and the last step told of each phase. */
+  readonly steps = new Map<Phase, Steps>();
   readonly warnings: Found[] = [];
   private newest = -1;
   private newestPhase: Phase | null = null;
@@ -30,7 +30,10 @@ export class Told {
 
   add({ step, phase, warning }: TellingRow): void {
     const known = phaseOf(phase);
-    if (known) this.ends.set(known, Math.max(step, this.ends.get(known) ?? 0));
+    if (known) {
+      const { first, last } = this.steps.get(known) ?? { first: step, last: step };
+      this.steps.set(known, { first: Math.min(first, step), last: Math.max(last, step) });
+    }
     if (step >= this.newest) [this.newest, this.newestPhase] = [step, known];
     if (!warning || this.warnings.some((each) => each.step === step)) return;
     const place = placeOfStep(
