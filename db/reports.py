@@ -114,6 +114,11 @@ class Conflict:
 
     def __str__(self) -> str:
         """One line for a reason or a warning."""
+        if "phase" in self.differing and self.differing["phase"][0] is None:
+            return (
+                f"step {self.step} was reported by an older version of Blockwright, whose steps this one cannot "
+                "repeat; submit the search again"
+            )
         parts = [
             name if name in _MATRICES else f"{name} was {stored}, now {repeated}"
             for name, (stored, repeated) in self.differing.items()

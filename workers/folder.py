@@ -115,13 +115,18 @@ class FolderStore:
         if record.step not in trial.records:
             trial.append(record, report.device)
             self._on_event("reports", {"trial": str(key), "record": asdict(record)})
-            if record.warning is not None:
-                self._on_event("warning", {"message": record.warning, "trial": str(key), "step": record.step})
+            for line in (record.warning or "").splitlines():
+                self._on_event("warning", {"message": line, "trial": str(key), "step": record.step})
         else:
             before, device = trial.records[record.step]
             name = first_difference(before, record)
             if name is not None:
                 text = f"trial {key}: {name} of step {record.step} is not what it was before the restart"
+                if name == "phase" and before.phase is None:
+                    raise SearchFailed(
+                        f"trial {key}: step {record.step} was reported by an older version of Blockwright, whose steps "
+                        "this one cannot repeat; submit the search again"
+                    )
                 if device == report.device:
                     raise SearchFailed(f"{text}, on an equal device")
                 self.warn(f"{text}; the device is another one")

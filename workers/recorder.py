@@ -14,6 +14,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import OperationalError
 
@@ -23,7 +24,7 @@ from db.engine import reading, transaction
 from db.errors import LeaseLost, NotFound
 from db.lease import Lease
 from nas.catalog import DATASETS
-from nas.config import SearchRequest
+from nas.config import SearchRequest, one_line
 from nas.cost import LatencyTable
 from nas.data.corpora import built_in
 from nas.errors import InvalidInput, SearchFailed
@@ -137,6 +138,10 @@ class Recorder:
                 return LatencyTable.model_validate(latency_tables.get(connection, table_id).body)
         except NotFound as error:
             raise InvalidInput(str(error)) from None
+        except ValidationError as error:  # brought to an older version, which looked less closely
+            raise InvalidInput(
+                f"latency table {table_id} cannot be used: {one_line(error)}; measure it again"
+            ) from None
 
     def table_beside(self, key: str) -> LatencyTable | None:
         return self.table(key)

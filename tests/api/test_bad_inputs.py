@@ -269,6 +269,7 @@ WRONG = {
     "trial": ["x", "", "../x", f"{UNKNOWN}\0", UNKNOWN.upper()],
     "first_step": ["-1", "x", str(2**63), "1.5"],
     "last_step": ["-1", "x", str(2**63), "null"],
+    "evidence": ["", "2", "x", "null"],
     "stride": ["0", "-1", "x", "1000001"],
     "after": ["-1", "x", str(2**63)],
     "tail": ["-1", "x", "1000001", "1e3"],
@@ -503,6 +504,8 @@ def test_any_value_anywhere_in_a_request_is_taken_or_refused_with_its_place(shar
             target[place[-1]] = VALUES[case]
             answer = http.post("/api/v1/searches", json=request)
             assert answer.status_code in (201, 422), (place, answer.text)
+            estimated = http.post("/api/v1/searches:estimate", json=request)
+            assert (estimated.status_code == 200) == (answer.status_code == 201), (place, estimated.text)
             if answer.status_code == 422:
                 assert answer.json()["detail"].isprintable(), answer.text
                 assert len(answer.json()["detail"]) < 400, answer.text

@@ -74,6 +74,7 @@ def started(engine: Engine, *, lease_s: float = 60.0) -> Started:
 def record(step: int, **changes: Any) -> StepRecord:
     """A report of a search trial: two slots, three candidates."""
     fields: dict[str, Any] = {
+        "phase": "search",
         "train_loss": 2.5,
         "tau": 5.0,
         "tokens_per_s": 1000.0,

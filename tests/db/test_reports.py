@@ -145,6 +145,14 @@ def test_conflict_reads_as_one_line() -> None:
     )
 
 
+def test_a_step_of_an_older_version_is_told_as_such() -> None:
+    conflict = reports.Conflict("t", 10, {"phase": (None, "warm-up"), "tau": (1.0, 2.0)}, True)
+    assert str(conflict) == (
+        "step 10 was reported by an older version of Blockwright, whose steps this one cannot repeat; submit the "
+        "search again"
+    )
+
+
 def test_step_twice_in_a_batch_is_a_repetition(engine: Engine) -> None:
     run = started(engine)
     found = insert(engine, run, report(run.trial_id, 10), report(run.trial_id, 10, tau=1.0))

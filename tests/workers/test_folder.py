@@ -56,6 +56,17 @@ def test_a_report_cut_off_in_the_middle_is_dropped(tmp_path: Path) -> None:
     assert [record.step for record in open_store(tmp_path).records(KEY)] == [0, 10]
 
 
+def test_each_line_of_a_warning_is_told_once(tmp_path: Path) -> None:
+    record = StepRecord(step=5, warning="slot 0 flipped\nslot 1 flipped")
+    told: list[tuple[str, dict[str, Any]]] = []
+    for _ in range(2):  # the step runs again after a restart
+        open_store(tmp_path, told).report(KEY, Report(record, None, "here"))
+    warnings = [data for kind, data in told if kind == "warning"]
+    assert warnings == [
+        {"message": message, "trial": "search-0-7", "step": 5} for message in ("slot 0 flipped", "slot 1 flipped")
+    ]
+
+
 def test_two_checkpoints_are_kept_and_a_damaged_one_is_passed_over(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     for step in (10, 20, 30):
@@ -91,6 +102,9 @@ def test_records_of_an_earlier_version_are_read_and_warnings_are_told_once(tmp_p
         store.report(KEY, Report(said, None, "here"))
     assert events[1:] == [("warning", {"message": said.warning, "trial": str(KEY), "step": 10})]
     assert open_store(tmp_path).records(KEY)[-1] == said
+    again = StepRecord(step=0, phase="warm-up", train_loss=2.5)
+    with pytest.raises(SearchFailed, match=r"^trial search-0-7: step 0 was reported by an older version of Blockwright"):
+        store.report(KEY, Report(again, None, "here"))
 
 
 def test_another_number_on_an_equal_device_fails_and_on_another_device_warns(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from db import datasets, queue, reports, trials
+from db import datasets, latency_tables, queue, reports, trials
 from db.engine import reading, transaction
 from nas.errors import InvalidInput, SearchFailed
 from nas.steps import StepRecord
@@ -93,7 +93,7 @@ def test_records_come_back_as_they_were_sent(claimed: Claimed) -> None:
 
 
 def test_everything_that_a_record_says_comes_back(claimed: Claimed) -> None:
-    values: dict[str, Any] = {"phase": "prune", "path": [1], "warning": "slot 0: ranking flipped", "updates": [[3, 4]]}
+    values: dict[str, Any] = {"phase": "prune", "path": [1], "warning": "slot 0 flipped\nslot 1 flipped", "updates": [[3, 4]]}
     for field in fields(StepRecord):
         if field.name not in ("step", "last", "checkpoint", *values):
             values[field.name] = 0.1 + 0.2
@@ -102,7 +102,18 @@ def test_everything_that_a_record_says_comes_back(claimed: Claimed) -> None:
     sent = StepRecord(step=50, **values)
     claimed.recorder.report(KEY, Report(sent, None, "here"))
     assert claimed.recorder.records(KEY) == [sent]
-    assert claimed.kinds()[-2:] == ["reports", "warning"]
+    assert claimed.kinds()[-3:] == ["reports", "warning", "warning"]  # one for each line
+
+
+def test_a_trial_that_is_given_up_is_told_once(claimed: Claimed) -> None:
+    reason = "pruned at step 10: behind 2 of 3 other samples"
+    claimed.report(10)
+    for _ in range(2):  # a restarted runner comes to the same end
+        claimed.recorder.prune(KEY, reason)
+    assert claimed.kinds()[-2:] == ["reports", "trial"]
+    with reading(claimed.service.engine) as connection:
+        (trial,) = trials.of_search(connection, claimed.claim.lease.search_id)
+    assert (trial.state, trial.reason, trial.step) == ("cancelled", reason, 10)
 
 
 def test_reports_that_come_together_are_one_event(claimed: Claimed) -> None:
@@ -252,3 +263,11 @@ def test_reports_wait_for_a_server_that_is_restarted(claimed: Claimed, postgresq
     postgresql.start()
     assert [record.step for record in claimed.recorder.records(KEY)] == [0, 10]
     assert claimed.kinds().count("checkpoint") == 2
+
+
+def test_a_table_of_an_older_version_that_cannot_be_used_is_refused_in_words(claimed: Claimed) -> None:
+    body = tiny.table(tiny.request().space).model_dump(mode="json") | {"offset_ms": -1.0}
+    with transaction(claimed.service.engine) as connection:
+        latency_tables.put(connection, claimed.claim.lease, table_id="a" * 32, key="added", body=body)
+    with pytest.raises(InvalidInput, match=r"^latency table a{32} cannot be used: offset_ms: .*; measure it again$"):
+        claimed.recorder.table_by_id("a" * 32)
