@@ -252,6 +252,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/searches:estimate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Estimate Search
+         * @description Size of the space, weight updates, memory and, where a search of its shape has ended here, time.
+         *
+         *     Nothing is stored. What submitting would refuse is refused here too.
+         */
+        post: operations["estimate_search"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/searches/{search_id}/events": {
         parameters: {
             query?: never;
@@ -1131,6 +1153,22 @@ export interface components {
             };
         };
         /**
+         * Estimate
+         * @description What a request would take, at most, before it is queued.
+         */
+        Estimate: {
+            space: components["schemas"]["SpaceSize"];
+            trials: components["schemas"]["TrialCount"];
+            memory: components["schemas"]["MemorySize"];
+            /** @description null where nothing of this shape has ended here */
+            time: components["schemas"]["TimeNeeded"] | null;
+            /**
+             * Time Unknown
+             * @description why time is null, in words
+             */
+            time_unknown: string | null;
+        };
+        /**
          * Event
          * @description The `data` of one server-sent event; `number` is its `id`.
          */
@@ -1234,6 +1272,51 @@ export interface components {
             status: "ok";
         };
         /**
+         * KeptBound
+         * @description One bound of the budget, and what an architecture does with it.
+         */
+        KeptBound: {
+            /**
+             * Name
+             * @description latency, parameters, flops or cache_bytes
+             */
+            name: string;
+            /**
+             * Unit
+             * @description of all figures here; a ratio of latencies is `of the parent`
+             */
+            unit: string;
+            /** Target */
+            target: number;
+            /**
+             * Predicted
+             * @description by the latency table, or counted
+             */
+            predicted: number;
+            /**
+             * Expected
+             * @description of paths drawn from the probabilities, where the search ended
+             */
+            expected: number | null;
+            /**
+             * Measured
+             * @description of latency alone; null: not timed
+             */
+            measured: number | null;
+            /**
+             * Low
+             * @description lower end of the 95% interval of what was measured
+             */
+            low: number | null;
+            /** High */
+            high: number | null;
+            /**
+             * Verdict
+             * @enum {string}
+             */
+            verdict: "within" | "over" | "cannot tell";
+        };
+        /**
          * Latency
          * @description Derived against parent at the first serve mode, timed in turns in one process.
          */
@@ -1299,8 +1382,9 @@ export interface components {
             /**
              * Format Version
              * @default 1
+             * @constant
              */
-            format_version: number;
+            format_version: 1;
             /**
              * Device
              * @description processor, threads, dtype and software that it holds for
@@ -1424,6 +1508,116 @@ export interface components {
             found_at: components["schemas"]["FoundAt"];
         };
         /**
+         * LengthDifference
+         * @description Derived minus parent at one length, paired over windows and seeds.
+         */
+        LengthDifference: {
+            /** Bits */
+            bits: number;
+            /** Low */
+            low: number;
+            /** High */
+            high: number;
+            /**
+             * Verdict
+             * @enum {string}
+             */
+            verdict: "better" | "worse" | "cannot tell";
+        };
+        /**
+         * LengthPositions
+         * @description Mean loss at each place of a window, nats.
+         */
+        LengthPositions: {
+            /**
+             * Width
+             * @description places that a mean is of
+             */
+            width: number;
+            /** Derived */
+            derived: (number | null)[] | null;
+            /** Parent */
+            parent: (number | null)[] | null;
+        };
+        /**
+         * LengthQuality
+         * @description One network on the test part at one length.
+         */
+        LengthQuality: {
+            /**
+             * Bits
+             * @description per unit; null where `why` says what keeps the network out
+             */
+            bits: number | null;
+            /**
+             * Se
+             * @description standard error over windows of the seeds' means
+             */
+            se: number | null;
+            /** Why */
+            why: string | null;
+        };
+        /**
+         * LengthScores
+         * @description Derived and parent at one of the lengths that the request names.
+         */
+        LengthScores: {
+            /**
+             * Length
+             * @description tokens of a window
+             */
+            length: number;
+            /** Unit */
+            unit: string;
+            /** N Windows */
+            n_windows: number;
+            derived: components["schemas"]["LengthQuality"];
+            parent: components["schemas"]["LengthQuality"] | null;
+            /** @description null where one of the two has no score */
+            difference: components["schemas"]["LengthDifference"] | null;
+            positions: components["schemas"]["LengthPositions"];
+        };
+        /**
+         * MemorySize
+         * @description Parameters, and what they take in float32; activations come on top.
+         */
+        MemorySize: {
+            /** Supernet Parameters */
+            supernet_parameters: number;
+            /**
+             * Largest Parameters
+             * @description of the largest network that may be derived
+             */
+            largest_parameters: number;
+            /**
+             * Parent Parameters
+             * @description of the interleaved parent; null where the space has none
+             */
+            parent_parameters: number | null;
+            /**
+             * Uncounted
+             * @description labels of classes in Python, which tell no formula and count as 0
+             */
+            uncounted: string[];
+            /**
+             * Weight Bytes
+             * @description of the supernet, as all that follows
+             */
+            weight_bytes: number;
+            /**
+             * Gradient Bytes
+             * @description if every parameter has one at once
+             */
+            gradient_bytes: number;
+            /**
+             * Moment Bytes
+             * @description AdamW's two
+             */
+            moment_bytes: number;
+            /** Total Bytes */
+            total_bytes: number;
+        };
+        /**
          * Method
          * @description How the supernet is trained; `n_steps` counts weight updates before the parsimony pass.
          *
@@ -1441,7 +1635,7 @@ export interface components {
             /**
              * N Steps
              * @description weight updates of warm-up, search and settle
-             * @default 1200
+             * @default 2400
              */
             n_steps: number;
             /**
@@ -1621,17 +1815,11 @@ export interface components {
             prune_nats: number;
             /**
              * Precision
-             * @description bfloat16: autocast, on devices that pay
+             * @description bfloat16: autocast in weight and alpha steps; slower on processors without it
              * @default float32
              * @enum {string}
              */
             precision: "float32" | "bfloat16";
-            /**
-             * Compile
-             * @description torch.compile each block; slow to start
-             * @default false
-             */
-            compile: boolean;
             /**
              * Random Signs
              * @description control run: flip the sign of each alpha gradient at random
@@ -1675,6 +1863,37 @@ export interface components {
              * @description of a synthetic task with default options: the highest there is
              */
             best?: number | null;
+        };
+        /**
+         * ModeLatency
+         * @description Derived against parent at one of the serve modes.
+         */
+        ModeLatency: {
+            /**
+             * Ratio
+             * @description median of paired ratios
+             */
+            ratio: number;
+            /** Low */
+            low: number;
+            /** High */
+            high: number;
+            /**
+             * Repeatability
+             * @description how far the ratio of the parent to its own twin is from 1
+             */
+            repeatability: number;
+            /** Derived Ms */
+            derived_ms: number;
+            /** Parent Ms */
+            parent_ms: number;
+            /**
+             * Serve
+             * @description as in the request
+             */
+            serve: {
+                [key: string]: unknown;
+            };
         };
         /** Page[Architecture] */
         Page_Architecture_: {
@@ -2053,6 +2272,26 @@ export interface components {
              * @default []
              */
             metrics: components["schemas"]["Metric"][];
+            /**
+             * Latencies
+             * @description of each serve mode; empty in results of older versions
+             * @default []
+             */
+            latencies: components["schemas"]["ModeLatency"][];
+            /**
+             * Lengths
+             * @description of each length; empty in results of older versions
+             * @default []
+             */
+            lengths: components["schemas"]["LengthScores"][];
+            /**
+             * Samples
+             * @description of all settings in order; empty where one was run
+             * @default []
+             */
+            samples: components["schemas"]["Sample"][];
+            /** @description null where one setting was run */
+            winner?: components["schemas"]["Winner"] | null;
             /** @description null in results of older versions */
             positions?: components["schemas"]["Positions"] | null;
             export: components["schemas"]["Export"];
@@ -2096,6 +2335,17 @@ export interface components {
             seed: number | null;
             /** Predicted Ms */
             predicted_ms: number | null;
+            /**
+             * Expected Ms
+             * @description of paths drawn from the probabilities, where the search ended
+             */
+            expected_ms?: number | null;
+            /**
+             * Bounds
+             * @description each bound of the budget; empty without one
+             * @default []
+             */
+            bounds: components["schemas"]["KeptBound"][];
         };
         /**
          * Retrain
@@ -2190,6 +2440,53 @@ export interface components {
             verdict: "not confirmed";
         } & {
             [key: string]: unknown;
+        };
+        /**
+         * Sample
+         * @description What came of one setting of the hyper-parameters in `ranges`.
+         */
+        Sample: {
+            /** Sample */
+            sample: number;
+            /**
+             * Values
+             * @description by JSON pointer
+             */
+            values: {
+                [key: string]: number;
+            };
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "succeeded" | "pruned" | "failed";
+            /**
+             * Reason
+             * @description why it was pruned, or failed
+             */
+            reason: string | null;
+            /** Seeds */
+            seeds: number[];
+            /**
+             * Losses
+             * @description of the seeds, where each ended; empty of a failed one
+             */
+            losses: number[];
+            /**
+             * Loss
+             * @description their mean, nats per token
+             */
+            loss: number | null;
+            /**
+             * Sd
+             * @description their standard deviation
+             */
+            sd: number | null;
+            /**
+             * Cost
+             * @description in the unit of the budget's first bound; null without one
+             */
+            cost: number | null;
         };
         /**
          * Search
@@ -2395,7 +2692,7 @@ export interface components {
             /**
              * @default {
              *       "alpha_estimator": "straight_through",
-             *       "n_steps": 1200,
+             *       "n_steps": 2400,
              *       "warmup_share": 0.33,
              *       "settle_share": 0.1,
              *       "alpha_share": 0.2,
@@ -2425,7 +2722,6 @@ export interface components {
              *       "prune_windows": 256,
              *       "prune_nats": 0.002,
              *       "precision": "float32",
-             *       "compile": false,
              *       "random_signs": false
              *     }
              */
@@ -2666,6 +2962,26 @@ export interface components {
              * @description (L,)
              */
             null_gaps: number[];
+            /**
+             * Z
+             * @description (L, K), as in `/probabilities`
+             */
+            z?: (number | null)[][] | null;
+            /**
+             * Path
+             * @description (L,) what the parsimony pass left; null without one
+             */
+            path?: number[] | null;
+            /**
+             * Effect Nats
+             * @description (L, K), as in `/probabilities`
+             */
+            effect_nats?: (number | null)[][] | null;
+            /**
+             * Effect Se
+             * @description (L, K) standard error of effect_nats
+             */
+            effect_se?: (number | null)[][] | null;
         };
         /**
          * ServeMode
@@ -2720,6 +3036,23 @@ export interface components {
              * @default []
              */
             forbidden: string[];
+        };
+        /**
+         * SpaceSize
+         * @description How many networks may be derived.
+         */
+        SpaceSize: {
+            /** N Slots */
+            n_slots: number;
+            /** N Candidates */
+            n_candidates: number;
+            /**
+             * N Architectures
+             * @description what the layout leaves; null above 2^53, which JSON would round
+             */
+            n_architectures: number | null;
+            /** Log10 Architectures */
+            log10_architectures: number;
         };
         /**
          * Strip
@@ -2854,6 +3187,32 @@ export interface components {
             serve_lengths?: number[] | null;
         };
         /**
+         * TimeNeeded
+         * @description Seconds at the speed of the newest search of the same shape that has ended here, without measuring and export.
+         */
+        TimeNeeded: {
+            /**
+             * Search Trial S
+             * @description of one search trial, at most
+             */
+            search_trial_s: number;
+            /**
+             * Retraining S
+             * @description of one retraining
+             */
+            retraining_s: number;
+            /**
+             * All S
+             * @description of all trials, one after the other; as many as have room run side by side
+             */
+            all_s: number;
+            /**
+             * Tokens Per S
+             * @description that a search trial trained on
+             */
+            tokens_per_s: number;
+        };
+        /**
          * Tokenizer
          * @description How text becomes token ids. A bare name in JSON means that type with defaults.
          */
@@ -2959,6 +3318,34 @@ export interface components {
             finished_at: string | null;
         };
         /**
+         * TrialCount
+         * @description Trials, and weight updates at most: of each, the parsimony pass included, and of all.
+         */
+        TrialCount: {
+            /** Searches */
+            searches: number;
+            /**
+             * Search Steps
+             * @description of one; as a rule the parsimony pass ends long before it
+             */
+            search_steps: number;
+            /**
+             * Retrainings
+             * @description supposing that every seed derives an architecture of its own
+             */
+            retrainings: number;
+            /**
+             * Retrain Steps
+             * @description of one
+             */
+            retrain_steps: number;
+            /**
+             * N Steps
+             * @description of all
+             */
+            n_steps: number;
+        };
+        /**
          * Trials
          * @description Seeds and samples of hyper-parameters; a sample's score is its mean over the seeds.
          */
@@ -2998,6 +3385,38 @@ export interface components {
             version: string;
             /** Python */
             python: string;
+        };
+        /**
+         * Winner
+         * @description Which sample won, and by how much.
+         */
+        Winner: {
+            /** Sample */
+            sample: number;
+            /** Values */
+            values: {
+                [key: string]: number;
+            };
+            /** Runner Up */
+            runner_up: number | null;
+            /**
+             * Margin
+             * @description nats per token below the runner-up, mean of paired seeds
+             */
+            margin: number | null;
+            /** Se */
+            se: number | null;
+            /**
+             * Low
+             * @description lower end of the margin's 95% interval; null of one seed
+             */
+            low: number | null;
+            /** High */
+            high: number | null;
+            /** Clear */
+            clear: boolean;
+            /** Sentence */
+            sentence: string;
         };
     };
     responses: never;
@@ -3507,6 +3926,66 @@ export interface operations {
                 };
                 content: {
                     "text/plain": string;
+                };
+            };
+            /** @description a problem (RFC 9457) */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    estimate_search: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "first search",
+                 *       "space": {
+                 *         "n_slots": 8,
+                 *         "candidates": [
+                 *           "attention",
+                 *           "ffn",
+                 *           "identity",
+                 *           "sgu",
+                 *           "mgk"
+                 *         ]
+                 *       },
+                 *       "task": {
+                 *         "dataset": "python-docs"
+                 *       },
+                 *       "budget": {
+                 *         "latency": {
+                 *           "ratio_to_parent": 1
+                 *         }
+                 *       },
+                 *       "trials": {
+                 *         "seed": 0,
+                 *         "n_seeds": 2
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["SearchRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Estimate"];
                 };
             };
             /** @description a problem (RFC 9457) */
