@@ -281,10 +281,12 @@ def wrong_stack(task: str, stack: str, seed: int, trainings: Trainings) -> list[
     if not trainings.reaches(task, stack, seed):
         wrong.append(f"{canonical(stack)} does not reach {REACHED}")
     else:
-        for place, letter in enumerate(blocks):
-            rest = canonical(blocks[:place] + blocks[place + 1 :])
-            if letter in MIXERS and trainings.reaches(task, rest, seed):
-                wrong.append(f"{rest} does as well")
+        without = {
+            canonical(blocks[:place] + blocks[place + 1 :]): None
+            for place, letter in enumerate(blocks)
+            if letter in MIXERS
+        }
+        wrong += [f"{rest} does as well" for rest in without if trainings.reaches(task, rest, seed)]
     taken, least = cost_of(task, stack), trainings.cheapest(task)
     if taken > least + costs_of(task)["F"] + _FINE:
         wrong.append(f"costs {taken:.2f} ms, {least:.2f} would do")

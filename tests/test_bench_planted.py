@@ -39,7 +39,7 @@ def trainings(tmp_path_factory: pytest.TempPathFactory) -> planted.Trainings:
         ("token-wise", "A..", [". does as well", "mixers A are left"]),
         ("offset", "..S", []),
         ("offset", ".F.", ["F does not reach 0.99"]),
-        ("offset", "S.S", ["S does as well", "S does as well", "costs 2.55 ms, 1.28 would do"]),
+        ("offset", "S.S", ["S does as well", "costs 2.55 ms, 1.28 would do"]),
         ("lookup", ".A.", []),
         ("lookup", "M..", ["M does not reach 0.99"]),
         ("lookup", "MA.", ["A does as well", "costs 2.33 ms, 0.75 would do"]),
@@ -48,7 +48,7 @@ def trainings(tmp_path_factory: pytest.TempPathFactory) -> planted.Trainings:
         ("shift-then-match", "A.M", []),
         ("shift-then-match", "AS.", ["AS does not reach 0.99", "no mixer before a content mixer"]),
         ("shift-then-match", ".A.", ["A does not reach 0.99", "no mixer before a content mixer"]),
-        ("shift-then-match", "AAA", ["AA does as well", "AA does as well", "AA does as well", "costs 2.72 ms"]),
+        ("shift-then-match", "AAA", ["AA does as well", "costs 2.72 ms"]),
     ],
     ids=lambda value: value if isinstance(value, str) else "wrong" if value else "right",
 )
