@@ -56,8 +56,8 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         state = json.loads(file.metadata()["state"])
         if state["format_version"] != CHECKPOINT_FORMAT_VERSION:
             raise InvalidInput(
-                f"checkpoint has format_version {state['format_version']}; this code reads {CHECKPOINT_FORMAT_VERSION}: "
-                "go on with the version of Blockwright that saved it, or submit the search again"
+                f"checkpoint has format_version {state['format_version']}; this code reads {CHECKPOINT_FORMAT_VERSION}"
+                ": go on with the version of Blockwright that saved it, or submit the search again"
             )
         return {name: file.get_tensor(name) for name in file.keys()}, state  # noqa: SIM118 (safe_open is no dict)
 
