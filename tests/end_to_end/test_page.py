@@ -39,7 +39,7 @@ REQUEST: dict[str, Any] = {
     "task": {"dataset": "topics", "train_length": 32, "serve": [{"batch": 2, "query_length": 32}]},
     "method": {
         "n_steps": 500, "report_every": 50, "checkpoint_every": 100, "lr": 2e-2, "batch_size": 8, "alpha_share": 0.4,
-        "tau_end": 0.5, "lr_warmup_steps": 2, "eval_windows": 4,
+        "tau_end": 0.5, "lr_warmup_steps": 2, "eval_windows": 4, "prune_steps": 0,
     },
     "trials": {"n_seeds": 2},
     "retrain": {"n_steps": 6, "n_seeds": 1, "test_windows": 8},

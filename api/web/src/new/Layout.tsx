@@ -14,6 +14,7 @@ import {
   layoutOf,
   layoutWords,
   type SlotChoice,
+  withFixed,
   withForbidden,
   withLabel,
   written,
@@ -142,7 +143,7 @@ function SlotEditor({
           type="checkbox"
           checked={fixed}
           disabled={present === null}
-          onChange={(event) => put({ ...choice, fixed: event.target.checked })}
+          onChange={(event) => put(withFixed(choice, event.target.checked))}
         />
         fixed
       </label>
@@ -153,7 +154,7 @@ function SlotEditor({
             <input
               type="checkbox"
               checked={forbidden.includes(label)}
-              disabled={label === present}
+              disabled={fixed && label === present}
               onChange={(event) => put(withForbidden(choice, label, event.target.checked))}
             />
             {label}

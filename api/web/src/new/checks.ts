@@ -211,8 +211,8 @@ function ofLayout(request: Json, labels: readonly (Json | undefined)[], say: Say
     const unknown = [...forbidden, ...(present === null ? [] : [present])].find((label) => !labels.includes(label));
     if (unknown !== undefined) say("/space/layout", `slot ${at + 1} names ${JSON.stringify(unknown)}, no candidate`);
     else if (get(each, "/fixed") === true && present === null) say("/space/layout", `slot ${at + 1} is fixed to nothing`);
-    else if (present !== null && forbidden.includes(present)) {
-      say("/space/layout", `slot ${at + 1} forbids what stands there`);
+    else if (get(each, "/fixed") === true && forbidden.includes(present)) {
+      say("/space/layout", `slot ${at + 1} is fixed to what it forbids`);
     } else if (get(each, "/fixed") !== true && labels.every((label) => forbidden.includes(label ?? ""))) {
       say("/space/layout", `slot ${at + 1} forbids every candidate; one must be left`);
     }

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 
 import catalog from "./catalog.json";
 import type { Json } from "./json";
-import { choiceWords, cycled, FREE, layoutOf, layoutWords, resized, withForbidden, withLabel, written } from "./slotChoices";
+import { choiceWords, cycled, FREE, layoutOf, layoutWords, resized, withFixed, withForbidden, withLabel, written } from "./slotChoices";
 import { rangeAround, varying } from "./varying";
 import { rulesOf } from "./schema";
 
@@ -27,7 +27,14 @@ describe("a starting layout", () => {
     expect(cycled(fixed, "c")).toEqual({ present: null, fixed: false, forbidden: ["b"] });
   });
 
-  it("never forbids what stands there, nor fixes nothing", () => {
+  it("may forbid what stands there, unless it is fixed", () => {
+    const leaving = withForbidden({ ...FREE, present: "a" }, "a", true);
+    expect(leaving).toEqual({ present: "a", fixed: false, forbidden: ["a"] });
+    expect(cycled(leaving, "b")).toEqual({ present: "a", fixed: true, forbidden: [] });
+    expect(withFixed(withFixed(leaving, true), false)).toEqual({ present: "a", fixed: false, forbidden: [] });
+  });
+
+  it("never forbids what is put there anew, nor fixes nothing", () => {
     expect(withLabel({ present: "a", fixed: true, forbidden: ["b"] }, "b").forbidden).toEqual([]);
     expect(withLabel({ present: "a", fixed: true, forbidden: [] }, null).fixed).toBe(false);
     expect(withForbidden(withForbidden(FREE, "a", true), "a", true).forbidden).toEqual(["a"]);

@@ -42,15 +42,18 @@ export function written(layout: readonly SlotChoice[]): Json {
 
 /** The next of free, present and fixed, with a label to begin with. */
 export function cycled(choice: SlotChoice, label: string): SlotChoice {
-  if (choice.present === null) {
-    return { present: label, fixed: false, forbidden: choice.forbidden.filter((each) => each !== label) };
-  }
-  return choice.fixed ? { ...choice, present: null, fixed: false } : { ...choice, fixed: true };
+  if (choice.present === null) return withLabel(choice, label);
+  return choice.fixed ? { ...choice, present: null, fixed: false } : withFixed(choice, true);
 }
 
 export function withLabel(choice: SlotChoice, present: string | null): SlotChoice {
   const forbidden = choice.forbidden.filter((each) => each !== present);
   return { present, fixed: choice.fixed && present !== null, forbidden };
+}
+
+/** What is fixed is not forbidden; what is only present may be, where it must go. */
+export function withFixed(choice: SlotChoice, fixed: boolean): SlotChoice {
+  return { ...(fixed ? withLabel(choice, choice.present) : choice), fixed };
 }
 
 export function withForbidden(choice: SlotChoice, label: string, forbidden: boolean): SlotChoice {
