@@ -103,7 +103,9 @@ def test_records_of_an_earlier_version_are_read_and_warnings_are_told_once(tmp_p
     assert events[1:] == [("warning", {"message": said.warning, "trial": str(KEY), "step": 10})]
     assert open_store(tmp_path).records(KEY)[-1] == said
     again = StepRecord(step=0, phase="warm-up", train_loss=2.5)
-    with pytest.raises(SearchFailed, match=r"^trial search-0-7: step 0 was reported by an older version of Blockwright"):
+    with pytest.raises(
+        SearchFailed, match=r"^trial search-0-7: step 0 was reported by an older version of Blockwright"
+    ):
         store.report(KEY, Report(again, None, "here"))
 
 

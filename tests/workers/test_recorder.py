@@ -93,7 +93,12 @@ def test_records_come_back_as_they_were_sent(claimed: Claimed) -> None:
 
 
 def test_everything_that_a_record_says_comes_back(claimed: Claimed) -> None:
-    values: dict[str, Any] = {"phase": "prune", "path": [1], "warning": "slot 0 flipped\nslot 1 flipped", "updates": [[3, 4]]}
+    values: dict[str, Any] = {
+        "phase": "prune",
+        "path": [1],
+        "warning": "slot 0 flipped\nslot 1 flipped",
+        "updates": [[3, 4]],
+    }
     for field in fields(StepRecord):
         if field.name not in ("step", "last", "checkpoint", *values):
             values[field.name] = 0.1 + 0.2
