@@ -25,7 +25,8 @@ def wanted(n_samples: int, n_seeds: int, **more: Any) -> SearchRequest:
 
 
 def described(request: SearchRequest, *told: Told) -> dict[str, Any]:
-    inputs = Inputs(request, tiny.table(request.space), Prepared(request, None))
+    table = tiny.table(request.space)
+    inputs = Inputs(request, table, Prepared(request, None), (table,))
     return describe_samples(inputs, Searched(0, {}, {}, told))
 
 
