@@ -78,7 +78,8 @@ from nas.steps import StepRecord
 EXTRA = {"layout": "shift-then-match", "budget": "offset", "few": "token-wise"}  # the tasks that they are made of
 PARTS = (*PLANTED, *EXTRA)
 METHOD: dict[str, Any] = {"batch_size": enumerated.TOKENS // LENGTH, "lr_schedule": "constant", "report_every": 100}
-LAYOUT = [{"forbidden": ["attention", "mgk"]}, {"forbidden": ["sgu"]}, {"forbidden": ["sgu"]}]
+# No slot may stand in for another: S, then A or M. Were A allowed twice, AA would do whatever alpha says (measured).
+LAYOUT = [{"forbidden": ["attention", "mgk"]}, {"forbidden": ["sgu"]}, {"forbidden": ["attention", "mgk", "sgu"]}]
 BUDGET_MS, OVER = 2.0, 1.1  # of a network; the expected cost may be over by this factor
 FEW_WINDOWS, WRONG = 64, 0.5
 MIXERS, CONTENT = "ASM", "AM"
