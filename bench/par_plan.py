@@ -62,8 +62,8 @@ class Setup:
     steps: int = 800
     long_factor: int = 3
     lrs: tuple[float, ...] = (3e-3, 6e-3, 1.2e-2)
-    search_steps: int = 1200
-    prune_steps: int = 50
+    search_steps: int = 2400  # this and the next as nas.config has them
+    prune_steps: int = 200
     n_searches: int = 3
     n_seeds: int = 6
     n_long_seeds: int = 3
