@@ -26,8 +26,8 @@ from nni.nas.nn.pytorch import LayerChoice, ModelSpace  # noqa: E402
 from nni.nas.strategy import GumbelDARTS  # noqa: E402
 from pytorch_lightning.callbacks import Callback  # noqa: E402
 
-from nas.allocations import peak_bytes  # noqa: E402
 from nas import catalog  # noqa: E402
+from nas.allocations import peak_bytes  # noqa: E402
 from nas.backbone import Backbone, make_norm  # noqa: E402
 from nas.blocks import block_classes  # noqa: E402
 from nas.blocks.base import Context  # noqa: E402
