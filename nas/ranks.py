@@ -116,7 +116,7 @@ def add_up(tensors: Sequence[Tensor]) -> None:
     if _now.world == 1:
         return
     for bucket in _buckets(tensors):
-        flat = torch.cat([each.reshape(-1) for each in bucket])
+        flat = torch.cat([each.reshape(-1) for each in bucket]) if len(bucket) > 1 else bucket[0].reshape(-1)
         with _together():
             dist.all_reduce(flat)
         for each, found in zip(bucket, torch.split(flat, [each.numel() for each in bucket]), strict=True):
@@ -186,14 +186,14 @@ def check_alike(tensors: Mapping[str, Tensor]) -> None:
 def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
     """Neighbours of one type on one device, of no more than a bucket together where there are several."""
     bucket: list[Tensor] = []
+    n_bytes = 0
     for each in tensors:
-        if bucket and (
-            (each.dtype, each.device) != (bucket[0].dtype, bucket[0].device)
-            or sum(other.nbytes for other in bucket) + each.nbytes > _BUCKET_BYTES
-        ):
+        alike = bool(bucket) and (each.dtype, each.device) == (bucket[0].dtype, bucket[0].device)
+        if bucket and (not alike or n_bytes + each.nbytes > _BUCKET_BYTES):
             yield bucket
-            bucket = []
+            bucket, n_bytes = [], 0
         bucket.append(each)
+        n_bytes += each.nbytes
     if bucket:
         yield bucket
 

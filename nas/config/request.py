@@ -181,7 +181,6 @@ class SearchRequest(Config):
             raise ValueError(
                 f"the last seed is {last_seed}; it must be below 2^31, so begin with a smaller trials.seed"
             )
-        self._check_rows()
         pointers = [varied.pointer for varied in self.ranges]
         for varied in self.ranges:
             if pointers.count(varied.pointer) > 1:
@@ -196,6 +195,7 @@ class SearchRequest(Config):
         for one, other in combinations(self.ranges, 2):  # no check of `Method` looks at more than two fields
             for bounds in product((one.low, one.high), (other.low, other.high)):
                 self.method_with({one.pointer: bounds[0], other.pointer: bounds[1]})
+        self._check_rows()
         return self
 
     def _check_rows(self) -> None:
