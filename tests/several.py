@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import multiprocessing
+import os
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -18,6 +19,7 @@ from nas.retrain import Retraining
 from nas.search import Search
 from nas.steps import StepRecord
 from tests import tiny
+from workers.peers import LOOPBACK
 
 MOST = 3  # ranks
 
@@ -44,6 +46,7 @@ def _joined(
     rank: int, world: int, meeting: Path, function: Callable[..., R], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> R:
     torch.set_num_threads(1)
+    os.environ.update(LOOPBACK)
     with ranks.joined(rank, world, meeting, "cpu"):
         return function(*args, **kwargs)
 

@@ -32,6 +32,7 @@ from workers.trainable import TrialSpec, device_of, run_trial
 
 _GRACE_S = 2.0  # a rank that has lost another is often heard before the one that knows why
 _LOOPBACK = "lo" if sys.platform == "linux" else "lo0"
+LOOPBACK = {"GLOO_SOCKET_IFNAME": _LOOPBACK, "NCCL_SOCKET_IFNAME": _LOOPBACK}  # environment of ranks
 
 Told = dict[str, Any]
 """What a rank says: {"report": ...}, {"done": true}, or why it ends: {"failed": ...}, {"broke": ...}, {"lost": ...}."""
@@ -85,8 +86,7 @@ class _Peers:
         environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),  # the same packages as here
-            "GLOO_SOCKET_IFNAME": _LOOPBACK,
-            "NCCL_SOCKET_IFNAME": _LOOPBACK,
+            **LOOPBACK,
         }
         try:
             for rank in range(self._world):

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from nas import checkpoint, ranks
 from nas.config import SearchRequest
 from nas.errors import SearchFailed
-from nas.ranks import ALONE, Ranks
+from nas.ranks import ALONE, PeerLost, Ranks
 from nas.retrain import Retraining
 from nas.search import Search
 from nas.steps import StepRecord
@@ -188,6 +188,21 @@ def late(folder: Path) -> list[tuple[int, bool]]:
 
 def test_the_first_rank_s_clock_is_everyone_s(tmp_path: Path) -> None:
     assert several(2, tmp_path, late, tmp_path) == [[(6, True), (1, True)]] * 2
+
+
+def left_alone() -> str:
+    """What the first rank finds where the second has gone."""
+    if ranks.now().rank == 1:
+        return "gone"
+    try:
+        ranks.add_up([torch.ones(2)])
+    except PeerLost:
+        return "lost"
+    return "added up"
+
+
+def test_a_rank_that_is_left_alone_is_told_so(tmp_path: Path) -> None:
+    assert several(2, tmp_path, left_alone) == ["lost", "gone"]
 
 
 def test_rows_are_shared_out_evenly_and_in_order() -> None:

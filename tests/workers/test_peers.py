@@ -125,6 +125,10 @@ def test_a_rank_that_is_killed_fails_the_trial_and_the_others_end(tmp_path: Path
 def test_a_trial_that_is_stopped_ends_its_ranks(tmp_path: Path) -> None:
     def stop(report: Report) -> None:
         assert len(_children()) == 2
+        listening = [
+            each.laddr.ip for rank in _children() for each in rank.net_connections() if each.status == "LISTEN"
+        ]
+        assert set(listening) <= {"127.0.0.1", "::1"}
         raise StopRequested
 
     with pytest.raises(StopRequested):
