@@ -61,13 +61,12 @@ def _trials(request: SearchRequest) -> schemas.TrialCount:
     method: Method = request.method_with(upper)
     retrainings = (request.trials.n_seeds + len(request.retrain.baselines)) * request.retrain.n_seeds
     n_searches = request.trials.n_samples * request.trials.n_seeds
-    most = method.most_steps(request.space.n_slots, len(request.space.candidates))
     return schemas.TrialCount(
         searches=n_searches,
-        search_steps=most,
+        search_steps=method.most_steps,
         retrainings=retrainings,
         retrain_steps=request.retrain.n_steps,
-        n_steps=n_searches * most + retrainings * request.retrain.n_steps,
+        n_steps=n_searches * method.most_steps + retrainings * request.retrain.n_steps,
     )
 
 

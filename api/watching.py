@@ -53,10 +53,7 @@ class Picture:
         self._labels = [candidate["label"] for candidate in request["space"]["candidates"]]
         method = Method.model_validate(request["method"])
         self._n_steps = method.n_steps
-        self._most = {
-            "search": method.most_steps(request["space"]["n_slots"], len(self._labels)),
-            "retrain": int(request["retrain"]["n_steps"]),
-        }
+        self._most = {"search": method.most_steps, "retrain": int(request["retrain"]["n_steps"])}
         self._trials: dict[str, _Trial] = {}
         self._started: float | None = None
         self._newest = 0.0  # time of the newest event; a replay goes through the past faster than it happened

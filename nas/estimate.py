@@ -85,7 +85,7 @@ def estimate(
         "report_s": _n_records(method) * record_s,
         "rank_s": n_rankings * (n_slots * (n_candidates - 1) + 1) * score_s,
     }
-    prune_s = (method.most_steps(n_slots, n_candidates) - method.n_steps) * weight_s
+    prune_s = (method.most_steps - method.n_steps) * weight_s
     return Estimate(int(sum(memory.values())), sum(found.values()), prune_s, {**memory, **found})
 
 

@@ -188,6 +188,8 @@ PRESETS: dict[str, dict[str, Any]] = {
             "report_every": 25,
             "checkpoint_every": 100,
             "max_minutes": 60,
+            "prune_steps": 60,
+            "prune_share": 0.5,
         },
         "budget": _ONE_RATIO,
         "trials": {"seed": 0, "n_seeds": 2},

@@ -364,10 +364,11 @@ class Search:
         self.supernet.train()
         if last and (reason := guards.has_not_learnt(self._began, _first(held, hard, sampled))):
             self._found.append(reason)
-        if last and self.pruning is not None and not self.pruning.done:
+        if last and self.pruning is not None and not self.pruning.is_whole:
+            limit = "prune_share" if self.pruning.done else "max_minutes"
             self._found.append(
                 f"the parsimony pass ended at step {self.step}, before all that is cheaper was tried: "
-                f"max_minutes is {self.method.max_minutes:g}"
+                f"{limit} is {getattr(self.method, limit):g}"
             )
         moved = guards.velocity(self._reported.probabilities, probabilities)
         every, before = self.method.checkpoint_every, self._reported.step

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
@@ -62,6 +63,9 @@ class Method(Config):
     prune_steps: int = Field(
         200, ge=0, le=10_000_000, description="weight updates behind a comparison of the parsimony pass; 0: no pass"
     )
+    prune_share: float = Field(
+        1.0, gt=0, le=100, description="updates that the parsimony pass may spend, as a share of n_steps"
+    )
     prune_windows: int = Field(256, ge=2, le=65536, description="held-out windows of each comparison")
     prune_nats: float = Field(
         0.002, ge=0, le=10, description="nats per token that a block must buy, besides one standard error, to be kept"
@@ -92,7 +96,13 @@ class Method(Config):
         """The weight update behind which alpha is frozen again."""
         return self.n_steps - round(self.settle_share * self.n_steps)
 
-    def most_steps(self, n_slots: int, n_candidates: int) -> int:
+    @property
+    def prune_most(self) -> int:
+        """Weight updates behind which the parsimony pass begins no comparison."""
+        return math.ceil(self.prune_share * self.n_steps) if self.prune_steps else 0
+
+    @property
+    def most_steps(self) -> int:
         """Weight updates that a search may take, its parsimony pass included: what progress is counted against."""
-        comparison = self.prune_steps + self.prune_steps // 4  # a first glance, and all of it
-        return self.n_steps + n_slots * (n_candidates + 2) * comparison  # K trials of a slot, and two references
+        last = 2 * (self.prune_steps + self.prune_steps // 4)  # of path and variant a first glance, and all of it
+        return self.n_steps + (self.prune_most + last if self.prune_most else 0)

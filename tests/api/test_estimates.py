@@ -69,13 +69,13 @@ def test_the_size_of_a_space_follows_its_layout_and_is_exact_as_long_as_json_is(
 
 def test_weight_updates_are_those_of_the_longest_sample(service: Running) -> None:
     request = SearchRequest.model_validate(TINY)
-    most = request.method.most_steps(2, 3)
+    most = request.method.most_steps
     assert asked(service, TINY)["trials"] == {
         "searches": 2, "search_steps": most, "retrainings": 6, "retrain_steps": 10, "n_steps": planned_steps(request),
     }  # fmt: skip
     ranges = [{"pointer": "/method/n_steps", "low": 10, "high": 100}]
     varied = asked(service, {**TINY, "ranges": ranges, "trials": {"n_samples": 3}})["trials"]
-    assert (varied["searches"], varied["search_steps"]) == (6, most + 80)
+    assert (varied["searches"], varied["search_steps"]) == (6, request.method_with({"/method/n_steps": 100}).most_steps)
 
 
 def ended(service: Running, claimed: Claimed) -> None:

@@ -34,6 +34,7 @@ REQUEST: dict[str, Any] = {
         "batch_size": 2,
         "eval_windows": 2,
         "alpha_lr": 0.2,
+        "prune_steps": 0,
     },
     "trials": {"n_seeds": 1},
     "retrain": {"n_steps": 10, "n_seeds": 1, "test_windows": 8},

@@ -367,7 +367,7 @@ def test_planned_steps_count_searches_and_retrainings() -> None:
     request = SearchRequest.model_validate(
         {"trials": {"n_seeds": 3}, "method": {"n_steps": 100, "prune_steps": 7}, "retrain": {"n_steps": 10}}
     )
-    each = request.method.most_steps(request.space.n_slots, len(request.space.candidates))
+    each = request.method.most_steps
     assert each > 100
     assert planned_steps(request) == 3 * each + (3 + 1) * 2 * 10
 

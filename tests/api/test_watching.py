@@ -11,7 +11,7 @@ from nas.config import Method, SearchRequest
 from tests.api.running import TINY
 
 REQUEST = SearchRequest.model_validate(TINY | {"trials": {"n_seeds": 2}}).model_dump(mode="json")
-SEARCHING = 2 * Method(n_steps=20).most_steps(2, 3)
+SEARCHING = 2 * Method(n_steps=20).most_steps
 PLANNED = SEARCHING + 3 * 2 * 10
 ROW = {
     "phase": "search", "train_loss": 2.5, "val_loss": None, "val_loss_soft": 2.25, "val_loss_sampled": 2.125,

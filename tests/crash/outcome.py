@@ -103,7 +103,7 @@ def _weights(folder: Path) -> bytes:
 
 
 def _timeless(result: dict[str, Any]) -> dict[str, Any]:
-    kept = {name: value for name, value in result.items() if name not in ("latency", "seconds", "export")}
+    kept = {name: value for name, value in result.items() if name not in ("latency", "latencies", "seconds", "export")}
     return {**kept, "search": {name: value for name, value in result["search"].items() if name != "id"}}
 
 

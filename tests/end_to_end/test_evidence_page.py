@@ -100,7 +100,7 @@ def played(service: Running) -> Played:
         )
         searches.set_inputs(connection, claim.lease, request=body, latency_table_id=found.id)
         searches.set_stage(connection, claim.lease, "searching")
-        most = request.method.most_steps(3, 3)
+        most = request.method.most_steps
         (trial,) = trials.ensure(connection, claim.lease, [trials.NewTrial("search", 0, 0, n_steps=most, params={})])
         trials.start(connection, claim.lease, trial.id, attempt=1)
     return Played(service, answer.json()["id"], claim.lease, trial.id, most)

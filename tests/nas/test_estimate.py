@@ -48,7 +48,7 @@ def test_seconds_are_steps_of_each_kind_times_what_one_takes() -> None:
     assert found.parts["report_s"] == 51  # at 0 and every second step; those of checkpoints are among them
     assert found.parts["rank_s"] == pytest.approx(2 * (n_slots * (n_candidates - 1) + 1) / n_candidates)
     assert found.seconds == pytest.approx(sum(found.parts[name] for name in ("weight_s", "report_s", "rank_s")))
-    assert found.prune_seconds == pytest.approx((request.method.most_steps(n_slots, n_candidates) - 100) / n_candidates)
+    assert found.prune_seconds == pytest.approx((request.method.most_steps - 100) / n_candidates)
     assert str(found) == (
         f"about {found.seconds:.0f} s a trial and at most {found.prune_seconds:.0f} s of parsimony pass, "
         f"{found.memory_bytes / 1e6:.0f} MB"

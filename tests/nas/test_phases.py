@@ -107,7 +107,7 @@ def test_every_comparison_of_the_parsimony_pass_is_a_record_and_no_step_has_two(
     assert search.pruning is not None
     last = records[-1]
     assert last.path == search.pruning.path
-    assert last.step <= search.method.most_steps(3, 3)
+    assert last.step <= search.method.most_steps
     assert last.effect_nats is not None
     assert last.effect_se is not None
     tried = [[each is not None for each in row] for row in last.effect_nats]

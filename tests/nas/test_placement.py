@@ -195,7 +195,7 @@ def test_a_layout_says_what_it_rests_on_and_stays_not_confirmed() -> None:
     assert layout.verdict == "not confirmed"
     assert layout.statement == (
         "attention in slots 1, 8 of 12, sgu in the others (ratio 9/2 as asked for, in the first two thirds as in the "
-        "PAR paper); suggested by 1 search with 2 seeds at 6 slots, width 64, 128 tokens, python-docs, 1200 updates, "
+        "PAR paper); suggested by 1 search with 2 seeds at 6 slots, width 64, 128 tokens, python-docs, 2400 updates, "
         "at most 0.9 of the parent's latency: not confirmed, and not measured at 12 slots"
     )
     own = apply_rule(found(request, ["AF...."]), request, 2).statement

@@ -26,13 +26,14 @@ PLANTED: dict[str, Any] = {
         "backbone": {"pooling": "none"}, "candidates": ["attention", "ffn", "identity", "sgu"],
     },
     "method": {
-        "n_steps": 12, "batch_size": 16, "lr": 1e-2, "prune_steps": 20, "prune_windows": 64, "prune_nats": 0.002,
+        "n_steps": 12, "batch_size": 16, "lr": 1e-2, "lr_schedule": "constant", "prune_steps": 20, "prune_share": 100,
+        "prune_windows": 64,
     },
 }  # fmt: skip
 ATTENTION, FFN, IDENTITY, SGU = range(4)
 
 
-def planted(dataset: str, **method: Any) -> SearchRequest:
+def planted(dataset: str, budget: Any = None, **method: Any) -> SearchRequest:
     options = {"offset": {"n_symbols": 8, "distance": 3}, "token-wise": {"n_symbols": 8}}[dataset]
     request = tiny.request(
         space=PLANTED["space"],
@@ -40,6 +41,7 @@ def planted(dataset: str, **method: Any) -> SearchRequest:
             "objective": "token_classification", "dataset": dataset, "dataset_options": options, "train_length": 16
         },
         method={**PLANTED["method"], **method},
+        budget=budget or {},
         retrain={"baselines": []},
     )  # fmt: skip
     drawn = request.task.synthetic_options()
@@ -48,7 +50,7 @@ def planted(dataset: str, **method: Any) -> SearchRequest:
 
 
 def on_text(**method: Any) -> SearchRequest:
-    return tiny.request(method={"prune_steps": 2, "prune_windows": 8, **method})
+    return tiny.request(method={"prune_steps": 2, "prune_share": 10, "prune_windows": 8, **method})
 
 
 def search_of(request: SearchRequest, parts: Parts | None = None) -> Search:
@@ -127,6 +129,55 @@ def test_an_edit_within_prune_nats_is_accepted_though_it_is_beyond_its_error() -
     assert pruning.path == [IDENTITY, IDENTITY]
 
 
+def test_what_edits_give_away_adds_up() -> None:
+    """Each within its own error, and a second one not beside the first."""
+    pruning = Pruning(search_of(planted("offset", prune_nats=0.001)), [SGU, SGU])
+    drawn = torch.randn(64, generator=torch.Generator().manual_seed(0))
+    gap = 0.008 + 0.08 * (drawn - drawn.mean())
+    nats, error = pruning._effect(gap)
+    assert 0.001 < nats < error < 2 * nats
+    assert pruning._excess(gap, 1)[0] <= 0
+    pruning._accept(0, FFN, nats, error)
+    assert pruning._given == (nats, error)
+    assert pruning._excess(gap, 1)[0] == pytest.approx(2 * nats - math.sqrt(2) * error)
+    assert pruning._excess(gap, -1)[0] <= 0  # a dearer candidate is asked for what it alone buys
+    pruning._accept(1, FFN, -2 * nats, error)
+    assert pruning._given == (0.0, 0.0)
+
+
+# -- the room of a budget ---------------------------------------------------------------------------------------------
+
+
+def test_room_below_a_budget_goes_to_the_block_that_buys_something() -> None:
+    request = planted("offset", {"latency": {"ms": 100.0}})
+    search = trained(request, [IDENTITY, SGU], 80)
+    pruning = Pruning(search, [IDENTITY, IDENTITY])
+    finished(pruning)
+    assert pruning.path == [IDENTITY, SGU]
+    gained = pruning.effect_nats[1][IDENTITY]
+    assert gained is not None
+    assert gained > 0.5  # of the present candidate, whatever was there before
+
+
+@pytest.mark.parametrize("budget", [None, {"latency": {"ms": 3.4}}], ids=["without a budget", "no room"])
+def test_nothing_is_added_without_room(budget: Any) -> None:
+    """An SGU would be 2.5 ms beside 1 of everything else."""
+    search = trained(planted("offset", budget), [IDENTITY, SGU], 80)
+    pruning = Pruning(search, [IDENTITY, IDENTITY])
+    finished(pruning)
+    assert SGU not in pruning.path
+    assert pruning.effect_nats[0][SGU] is pruning.effect_nats[1][SGU] is None
+    assert budget or pruning.n_updates == 0
+
+
+def test_updates_are_spent_up_to_a_share_of_the_searchs() -> None:
+    """12 updates of the search; a comparison of 2 is 4."""
+    pruning = Pruning(search_of(on_text(prune_nats=0.0, prune_share=0.5)), [0, 4])
+    assert finished(pruning) == pruning.n_updates == 8
+    assert pruning.done
+    assert not pruning.is_whole
+
+
 # -- which edits ------------------------------------------------------------------------------------------------------
 
 
@@ -176,8 +227,7 @@ def test_work_is_bounded_by_what_progress_is_counted_against() -> None:
     """Whichever edits are accepted: all, none, or one at a time."""
     for prune_nats, path in itertools.product((0.0, 10.0), ([0, 0], [3, 4])):
         request = on_text(prune_nats=prune_nats)
-        n_candidates = len(request.space.candidates)
-        most = request.method.most_steps(2, n_candidates) - request.method.n_steps
+        most = request.method.most_steps - request.method.n_steps
         assert finished(Pruning(search_of(request), path)) <= most
 
 
@@ -258,7 +308,7 @@ def test_prune_steps_and_prune_windows_are_as_the_method_says() -> None:
 
 @pytest.mark.parametrize("kind", [{}, tiny.RECURRENT, tiny.MASKED], ids=["plain", "memory", "masked"])
 def test_a_pass_runs_in_every_kind_of_space(kind: dict[str, Any]) -> None:
-    request = tiny.request(**{**kind, "method": {"prune_steps": 2, "prune_windows": 8}})
+    request = tiny.request(**{**kind, "method": {"prune_steps": 2, "prune_share": 10, "prune_windows": 8}})
     pruning = Pruning(search_of(request), [0, 0])
     finished(pruning)
     assert pruning.done
@@ -280,7 +330,9 @@ def test_a_loss_that_is_no_number_ends_the_search() -> None:
 def test_resumed_between_comparisons_it_ends_in_the_same_bits(
     kind: dict[str, Any], prune_nats: float, tmp_path: Path
 ) -> None:
-    request = tiny.request(**{**kind, "method": {"prune_steps": 2, "prune_windows": 8, "prune_nats": prune_nats}})
+    request = tiny.request(
+        **{**kind, "method": {"prune_steps": 2, "prune_share": 10, "prune_windows": 8, "prune_nats": prune_nats}}
+    )
     whole = search_of(request)
     undisturbed = Pruning(whole, [0, 0])
     finished(undisturbed)

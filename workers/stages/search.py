@@ -76,12 +76,7 @@ def _run_wave(
     request, bound, seeds = inputs.request, bounded(inputs), _seeds(inputs)
     methods = {number: request.method_with(values) for number, values in wave.items()}
     keys = {number: [TrialKey("search", number, seed) for seed in seeds] for number in wave}
-    n_slots, n_candidates = request.space.n_slots, len(request.space.candidates)
-    planned = [
-        Planned(key, methods[number].most_steps(n_slots, n_candidates), wave[number])
-        for number in wave
-        for key in keys[number]
-    ]
+    planned = [Planned(key, methods[number].most_steps, wave[number]) for number in wave for key in keys[number]]
     store.plan(planned)
     prunes = request.trials.pruner == "asha" and request.trials.n_samples > rungs.LEAST
     told: dict[int, Told] = {}

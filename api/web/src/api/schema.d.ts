@@ -1802,6 +1802,12 @@ export interface components {
              */
             prune_steps: number;
             /**
+             * Prune Share
+             * @description updates that the parsimony pass may spend, as a share of n_steps
+             * @default 1
+             */
+            prune_share: number;
+            /**
              * Prune Windows
              * @description held-out windows of each comparison
              * @default 256
@@ -2719,6 +2725,7 @@ export interface components {
              *       "eval_windows": 32,
              *       "max_minutes": 60,
              *       "prune_steps": 200,
+             *       "prune_share": 1,
              *       "prune_windows": 256,
              *       "prune_nats": 0.002,
              *       "precision": "float32",

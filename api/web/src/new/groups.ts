@@ -33,7 +33,7 @@ const GROUPS: readonly Group[] = [
     names: ["batch_size", "micro_batch", "lr", "lr_schedule", "lr_warmup_steps", "weight_decay", "grad_clip"],
   },
   { title: "Budget's pressure", names: ["pressure", "cost_weight"] },
-  { title: "What each block buys", names: ["prune_steps", "prune_windows", "prune_nats"] },
+  { title: "What each block buys", names: ["prune_steps", "prune_share", "prune_windows", "prune_nats"] },
   {
     title: "Reports and limits",
     names: ["report_every", "checkpoint_every", "eval_windows", "max_minutes", "precision"],

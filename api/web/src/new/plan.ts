@@ -52,11 +52,11 @@ export function plan(request: Json): string[] {
 export function plannedUpdates(request: Json): number {
   const number = (pointer: string) => Number(get(request, pointer) ?? NaN);
   const baselines = get(request, "/retrain/baselines");
-  const candidates = get(request, "/space/candidates");
-  const comparisons = number("/space/n_slots") * (Array.isArray(candidates) ? candidates.length + 2 : NaN);
-  const steps = Number(get(request, "/method/prune_steps") ?? 0);
-  const pruning = comparisons * (steps + Math.floor(steps / 4)); // as `Method.most_steps` counts
-  const search = number("/trials/n_samples") * number("/trials/n_seeds") * (number("/method/n_steps") + pruning);
+  const steps = number("/method/n_steps");
+  const comparison = Number(get(request, "/method/prune_steps") ?? 0);
+  const last = 2 * (comparison + Math.floor(comparison / 4));
+  const pruning = comparison && Math.ceil(number("/method/prune_share") * steps) + last; // as `Method.most_steps` counts
+  const search = number("/trials/n_samples") * number("/trials/n_seeds") * (steps + pruning);
   const derived = number("/trials/n_seeds") + (Array.isArray(baselines) ? baselines.length : 0);
   return search + derived * number("/retrain/n_seeds") * number("/retrain/n_steps");
 }

@@ -142,10 +142,10 @@ describe("plan", () => {
       "From each seed the most probable architecture that is no slower than the interleaved parent is derived, without the blocks that buy nothing on held-out data.",
       "Each different one and the interleaved parent are retrained for 800 updates with 2 seeds: at most 6 retrainings.",
       "The best is compared with the parent on data that nothing has seen, and exported as a model that runs by itself.",
-      "At most 28,200 weight updates in all; each trial takes 1 CPU.",
+      "At most 8,700 weight updates in all; each trial takes 1 CPU.",
     ]);
-    const comparisons = 6 * (5 + 2) * (200 + 50);
-    expect(plannedUpdates(quickstart)).toBe(2 * (1200 + comparisons) + 3 * 2 * 800); // as the service's progress counts
+    const pruning = 1200 / 2 + 2 * (60 + 15); // half of the search's, and one comparison that was begun before
+    expect(plannedUpdates(quickstart)).toBe(2 * (1200 + pruning) + 3 * 2 * 800); // as the service's progress counts
   });
 
   it("speaks of one as of one", () => {
