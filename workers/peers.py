@@ -122,7 +122,8 @@ class _Peers:
         assert process.stdout is not None
         with process.stdout as lines:
             for line in lines:
-                self._told.put((rank, json.loads(line)))
+                if line.endswith("\n"):  # else the rank was killed amid a word
+                    self._told.put((rank, json.loads(line)))
         self._told.put((rank, None))
 
     def listen(self, report: Callable[[Report], None]) -> None:

@@ -170,10 +170,11 @@ def test_fewer_gpus_than_the_trial_was_given_are_refused(tmp_path: Path, monkeyp
     ("code", "message"),
     [
         ("raise SystemExit(3)", "rank 1 of 2 ended with exit status 3, without a word; the log may say why"),
+        ("print('{\"rep', end='')", "rank 1 of 2 ended with exit status 0, without a word; the log may say why"),
         ("import os; os.abort()", "rank 1 of 2 was ended by SIGABRT, without a word; the log may say why"),
         ('print(\'{"lost": "its peer"}\')', "rank 1 of 2 has lost another: its peer"),
     ],
-    ids=["status", "signal", "lost"],
+    ids=["status", "amid a word", "signal", "lost"],
 )
 def test_how_a_rank_ended_is_told(code: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a program in the place of a rank's, with an end that no trial can be made to have."""
