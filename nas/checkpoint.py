@@ -15,6 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from nas import ranks
 from nas.errors import InvalidInput, SearchFailed
 
 CHECKPOINT_FORMAT_VERSION = 4
@@ -23,10 +24,16 @@ CHECKPOINT_FORMAT_VERSION = 4
 def write(path: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
     """Save atomically. `state` must be JSON; NaN is refused, since another reader could not parse it.
 
+    The first rank alone writes; all of them see that they hold the same.
+
     Raises:
-        SearchFailed: the file cannot be written, as on a full disk; the one before is still there.
+        SearchFailed: the file cannot be written, as on a full disk; the one before is still there. Or this rank holds
+            other tensors than the first.
     """
     text = json.dumps({"format_version": CHECKPOINT_FORMAT_VERSION, **state}, allow_nan=False)
+    ranks.check_alike(tensors)
+    if not ranks.now().is_first:
+        return
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         # Cloned, since safetensors refuses tensors that share storage: slots behind an identity have equal memory.

@@ -129,7 +129,7 @@ def search(
             reads the request's built-in corpus, or draws its synthetic task.
         table: latency table to use; None measures one, with as many threads as the request's cpus.
         on_record: called with (seed, record) at every report.
-        device: where the supernet lives.
+        device: where the supernet lives, the one that is used whatever resources.gpus says.
 
     Raises:
         InvalidInput: a block, the request, or the table cannot be used; DataError: the text cannot.

@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from nas import checkpoint
+from nas import checkpoint, ranks
 from nas.architecture import Architecture
 from nas.blocks import block_classes
 from nas.config import SearchRequest
@@ -182,13 +182,15 @@ class Retraining:
         """Score the network, in evaluation mode, on the test part."""
         tested = evaluate(self.forward, self.test, self.method.batch_size)
         finite_or_fail(tested.mean(), self.step)
+        with ranks.alone():  # which lengths have room is asked of the machine, and may be answered in two ways
+            lengths = score_lengths(self.request, self.architecture, self.forward, self.test_part, self.device)
         return RetrainResult(
             val_loss=val_loss,
             test_nats=tested.windows.tolist(),
             step=self.step,
             test_positions=[None if math.isnan(each) else each for each in tested.positions.tolist()],
             confusion=confusion(self.network, self.test.batch, self.method.batch_size).tolist(),
-            lengths=score_lengths(self.request, self.architecture, self.forward, self.test_part, self.device),
+            lengths=lengths,
         )
 
     def save(self, path: Path) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from nas import checkpoint, cost, guards
+from nas import checkpoint, cost, guards, ranks
 from nas.alphas import Alphas, start
 from nas.blocks import block_classes
 from nas.budgets import bounds
@@ -295,6 +295,7 @@ class Search:
             with self.supernet.frozen():
                 for loss in self.loss_parts(self._same_alpha_nats(), batch, stream):
                     gradient += self._alpha_gradient(loss) / draws
+        ranks.add_up([gradient])
         gradient += self._alpha_gradient(self.pressure.penalty(torch.softmax(self.alphas.logits, dim=-1), self.step))
         gradient += self._alpha_gradient(self._entropy_penalty())
         self.alphas.update(gradient)

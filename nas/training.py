@@ -12,6 +12,7 @@ from typing import Protocol
 import torch
 from torch import Generator, Tensor, nn
 
+from nas import ranks
 from nas.config import Method
 from nas.data.objectives import Batch
 from nas.data.streams import HeldOut, Stream
@@ -81,8 +82,12 @@ def loss_of(nats: Tensor, batch: Batch) -> Tensor:
 def dropout_from(source: Generator, device: str) -> Iterator[None]:
     """Let dropout, which draws from the global generators, follow `source`; they are put back afterwards."""
     with torch.random.fork_rng(devices=[device] if device.startswith("cuda") else []):
-        torch.manual_seed(int(torch.randint(2**62, (), generator=source)))
+        torch.manual_seed(_seed(source))
         yield
+
+
+def _seed(source: Generator) -> int:
+    return int(torch.randint(2**62, (), generator=source))
 
 
 def loss_parts(
@@ -91,11 +96,13 @@ def loss_parts(
     """The mean loss of a batch in parts that add up to it, each of one pass of `micro_batch` rows.
 
     A pass begins once the gradient of the one before has been taken, so that only one has its activations in memory.
+    Of several ranks each makes the passes of its own rows, whose memory it keeps; parts of all of them add up. So two
+    ranks do what one does in two passes, dropout included.
 
     Args:
         forward: in training mode.
         batch: that is learnt from.
-        stream: that it is of; its memory is read by row, and replaced behind the last pass.
+        stream: that it is of; its memory, of this rank's rows, is read by row, and replaced behind the last pass.
         method: micro_batch and precision.
         dropout: source of its random numbers, anew for each pass.
         device: cpu or cuda.
@@ -104,13 +111,18 @@ def loss_parts(
     size = min(rows, method.micro_batch or rows)
     n_scored = (batch.targets != IGNORE).sum().clamp_min(1)
     before, left = stream.memory, []
-    for start in range(0, rows, size):
-        part = slice(start, start + size)
-        memory = before and [None if each is None else each[part] for each in before]
-        with dropout_from(dropout, device), autocast(method.precision, device):
-            nats, after = forward(batch.rows(part) if size < rows else batch, memory)
-        left.append(after)
-        yield nats.sum() / n_scored
+    for rank, block in enumerate(ranks.now().blocks(rows)):
+        for start in range(block.start, block.stop, size):
+            if rank != ranks.now().rank:
+                _seed(dropout)  # every rank's source moves on by all passes
+                continue
+            end = min(start + size, block.stop)
+            own = slice(start - block.start, end - block.start)
+            memory = before and [None if each is None else each[own] for each in before]
+            with dropout_from(dropout, device), autocast(method.precision, device):
+                nats, after = forward(batch.rows(slice(start, end)) if end - start < rows else batch, memory)
+            left.append(after)
+            yield nats.sum() / n_scored
     stream.memory = _joined(left)
 
 
@@ -129,10 +141,10 @@ def autocast(precision: str, device: str) -> torch.autocast:
 
 
 def weight_step(losses: Iterable[Tensor], optimiser: torch.optim.Optimizer, *, lr: float, grad_clip: float) -> Tensor:
-    """One weight update; returns the loss, detached and still on its device.
+    """One weight update, with the gradients of all ranks; returns the loss, detached and still on its device.
 
     Args:
-        losses: parts that add up to the loss, each of which depends on the weights that ran.
+        losses: this rank's parts of the loss, each of which depends on the weights that ran.
         optimiser: over the weights; gradients are left for nobody.
         lr: learning rate of this step.
         grad_clip: largest norm of the gradient of what ran.
@@ -142,7 +154,10 @@ def weight_step(losses: Iterable[Tensor], optimiser: torch.optim.Optimizer, *, l
         torch.autograd.backward(loss)
         total = loss.detach() if total is None else total + loss.detach()
     assert total is not None
-    ran = [parameter for group in optimiser.param_groups for parameter in group["params"] if parameter.grad is not None]
+    parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
+    ranks.add_up_gradients(parameters)
+    ranks.add_up([total])
+    ran = [parameter for parameter in parameters if parameter.grad is not None]
     nn.utils.clip_grad_norm_(ran, grad_clip)
     for group in optimiser.param_groups:
         group["lr"] = lr
@@ -170,7 +185,7 @@ class Evaluated:
 
 @torch.no_grad()
 def evaluate(forward: Forward, held_out: HeldOut, batch_size: int) -> Evaluated:
-    """Loss of each window, and of each position.
+    """Loss of each window, and of each position; ranks share the windows out, and all of them get the same bits.
 
     Args:
         forward: in evaluation mode.
@@ -179,9 +194,11 @@ def evaluate(forward: Forward, held_out: HeldOut, batch_size: int) -> Evaluated:
     """
     whole = held_out.batch
     places = torch.arange(len(whole.tokens)).view(-1, held_out.segments)  # (rows, segments): numbers of the windows
-    windows = torch.empty(len(whole.tokens), dtype=torch.float64)
+    windows = torch.zeros(len(whole.tokens), dtype=torch.float64)
     sums = torch.zeros(whole.targets.shape[1], dtype=torch.float64)
-    for rows in torch.split(places, batch_size):
+    for number, rows in enumerate(torch.split(places, batch_size)):
+        if number % ranks.now().world != ranks.now().rank:
+            continue
         memory = None
         for segment in range(held_out.segments):
             batch = whole.rows(rows[:, segment])
@@ -189,6 +206,7 @@ def evaluate(forward: Forward, held_out: HeldOut, batch_size: int) -> Evaluated:
             n_scored = (batch.targets != IGNORE).sum(dim=1)
             windows[rows[:, segment]] = (nats.sum(dim=1) / n_scored).double().cpu()
             sums += nats.sum(dim=0).double().cpu()
+    ranks.add_up([windows, sums])
     scored = (whole.targets != IGNORE).cpu()
     return Evaluated(windows[scored.any(dim=1)].float(), sums.float() / scored.sum(dim=0))
 
@@ -247,7 +265,8 @@ def reports(trial: Trial) -> Iterator[StepRecord]:
     while not trial.done:
         due = trial.advance()
         now = time.monotonic()
-        last = trial.done or trial.seconds + now - started > method.max_minutes * 60
+        late = trial.seconds + now - started > method.max_minutes * 60
+        last = trial.done or bool(ranks.told_by_first(late))
         if last or due or _passed(reported_step, trial.step, method.report_every, method.checkpoint_every):
             assert trial.step > reported_step  # a step has one record
             tokens = (trial.step - reported_step) * method.batch_size * trial.length

@@ -18,13 +18,13 @@ from nas.config import Resources, SearchRequest
 from nas.cost import LatencyTable
 from nas.errors import BlockwrightError, InvalidInput, SearchFailed
 from nas.ingest.card import Dataset
-from workers import memory
+from workers import memory, peers
 from workers.disk import explain
 from workers.folder import FolderStore, write_json
 from workers.lock import Locked, lock
 from workers.runner import run_search
 from workers.store import Store
-from workers.trainable import TrialSpec, run_trial
+from workers.trainable import TrialSpec
 from workers.trials import P, R
 
 
@@ -101,7 +101,7 @@ class InlineTrials:
             store.begin(spec.key)
             try:
                 with memory.explained():
-                    run_trial(spec, lambda report, key=spec.key: store.report(key, report))  # type: ignore[misc]
+                    peers.run(spec, lambda report, key=spec.key: store.report(key, report))  # type: ignore[misc]
             except BlockwrightError as error:
                 failures[str(spec.key)] = str(error)
                 store.fail(spec.key, str(error))

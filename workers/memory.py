@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import psutil
 import torch
 
+from nas import ranks
 from nas.config import Method, SearchRequest, SearchSpace
 from nas.cost import LatencyTable
 from nas.data.parts import Parts
@@ -38,18 +39,19 @@ def explained() -> Iterator[None]:
         raise SearchFailed(f"memory ran out; {ADVICE}{details}") from error
 
 
-def check_room(space: SearchSpace, where: str) -> None:
+def check_room(space: SearchSpace, where: str, n_ranks: int = 1) -> None:
     """Refuse a supernet that is sure not to fit, before the kernel looks for a process to end.
 
     Args:
         space: of the supernet.
         where: it is trained, cpu or cuda; it is made in the machine's own memory in any case.
+        n_ranks: processes that will make one.
 
     Raises:
         SearchFailed: its weights, on a CPU with gradients and AdamW's two moments, are more than what is free here.
     """
     parameters = space.n_slots * sum(space.parameters().values())
-    needed = 4 * parameters * (4 if where == "cpu" else 1)
+    needed = 4 * parameters * (4 if where == "cpu" else 1) * n_ranks
     free = psutil.virtual_memory().available
     if needed > free:
         raise SearchFailed(
@@ -61,6 +63,8 @@ def check_room(space: SearchSpace, where: str) -> None:
 def fitted(request: SearchRequest, parts: Parts, table: LatencyTable, where: str) -> SearchRequest:
     """The request, with its batches in passes of as many rows as have room where a whole batch has none.
 
+    Of several ranks the first one's answer holds for all, so that they make the same passes.
+
     Args:
         request: of a trial: one seed, no ranges.
         parts: of its data.
@@ -70,13 +74,24 @@ def fitted(request: SearchRequest, parts: Parts, table: LatencyTable, where: str
     Raises:
         SearchFailed: not one row has room, or not the rows that method.micro_batch asks for.
     """
-    free, method = _free_bytes(where), request.method
-    asked = min(method.batch_size, method.micro_batch or method.batch_size)
-    if _far_too_much(request, asked) <= free:
-        return request
-    rows, one = rows_with_room(request, parts, table, where, free)
+    method = request.method
+    most = max(block.stop - block.start for block in ranks.now().blocks(method.batch_size))
+    asked = min(most, method.micro_batch or most)
+    rows = ranks.told_by_first(_rows(request, parts, table, where, asked) if ranks.now().is_first else asked)
     if rows >= asked:
         return request
+    return request.model_copy(update={"method": method.model_copy(update={"micro_batch": rows})})
+
+
+def _rows(request: SearchRequest, parts: Parts, table: LatencyTable, where: str, asked: int) -> int:
+    """How many of the rows that are asked for go through at once here. Raises: SearchFailed: as `fitted`."""
+    free, method = _free_bytes(where), request.method
+    if _far_too_much(request, asked) <= free:
+        return asked
+    with ranks.alone():
+        rows, one = rows_with_room(request, parts, table, where, free)
+    if rows >= asked:
+        return asked
     if not rows:
         raise SearchFailed(
             f"a search of this size needs {one / 1e9:,.1f} GB of memory with one window at a time, and "
@@ -87,7 +102,7 @@ def fitted(request: SearchRequest, parts: Parts, table: LatencyTable, where: str
             f"method.micro_batch is {method.micro_batch}, and in the {free / 1e9:,.1f} GB that are free there is room "
             f"for {rows}; leave it out to have it chosen"
         )
-    return request.model_copy(update={"method": method.model_copy(update={"micro_batch": rows})})
+    return rows
 
 
 def passes_told(asked: Method, chosen: Method) -> str | None:

@@ -6,8 +6,9 @@ Both give the same promise: what `newest` names can be resumed from, and every r
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -77,6 +78,16 @@ class Report:
     record: StepRecord
     saved: Saved | None
     device: str
+
+    def to_json(self) -> str:
+        saved = asdict(self.saved) | {"path": str(self.saved.path)} if self.saved else None
+        return json.dumps({"record": asdict(self.record), "saved": saved, "device": self.device})
+
+    @classmethod
+    def from_json(cls, text: str) -> Report:
+        data = json.loads(text)
+        saved = Saved(**{**data["saved"], "path": Path(data["saved"]["path"])}) if data["saved"] else None
+        return cls(StepRecord(**data["record"]), saved, data["device"])
 
 
 class StopRequested(Exception):

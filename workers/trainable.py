@@ -1,7 +1,8 @@
 """One trial: the same code under Ray and without it, so the same bits.
 
 A trial knows no database. It reads its spec and the encoded data, resumes where it is told to, and reports records;
-where a record asks for it, it saves its state to its attempt's own folder and hashes the file itself.
+where a record asks for it, it saves its state to its attempt's own folder and hashes the file itself. On several GPUs
+every rank runs this code (workers.peers), and the first one alone reports.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from typing import Any
 
 import torch
 
+from nas import ranks
 from nas.architecture import Architecture
-from nas.config import SearchRequest, read_request
+from nas.config import Resources, SearchRequest, read_request
 from nas.cost import LatencyTable
 from nas.measure import device_description
 from nas.retrain import Retraining
@@ -60,11 +62,11 @@ class TrialSpec:
 
 
 def run_trial(spec: TrialSpec, report: Callable[[Report], None]) -> None:
-    """Run a trial to its end, or to where it is to wait.
+    """Run a trial, or this rank's share of it, to its end, or to where it is to wait.
 
     Args:
         spec: what to run.
-        report: called with each record, after its checkpoint is on disk.
+        report: called with each record, after its checkpoint is on disk, in the first rank alone.
 
     Raises:
         InvalidInput: a block is not installed here.
@@ -72,29 +74,43 @@ def run_trial(spec: TrialSpec, report: Callable[[Report], None]) -> None:
         SearchFailed: training diverged, memory is too small, or a checkpoint cannot be written.
     """
     request = read_request(spec.request)
-    torch.set_num_threads(max(1, int(request.resources.cpus)))
-    where = "cuda" if request.resources.gpus > 0 and torch.cuda.is_available() else "cpu"
+    world = ranks.now().world
+    torch.set_num_threads(max(1, int(request.resources.cpus) // world))
+    where = device_of(request.resources)
     work = _load(spec, request, where)
     folder = Path(spec.folder)
-    device = device_fingerprint(request.resources.cpus, where)
+    device = device_fingerprint(request.resources.cpus, where, world)
     told = memory.passes_told(request.method, work.method)
     for record in work.run():
         record, told = replace(record, warning="\n".join(filter(None, (told, record.warning))) or None), None
         waits = spec.until is not None and record.step >= spec.until and not record.last
         record = replace(record, checkpoint=record.checkpoint or waits)
-        saved = None
+        path = folder / f"step-{record.step}.safetensors"
         if record.checkpoint:
-            path = folder / f"step-{record.step}.safetensors"
             work.save(path)
-            saved = Saved(record.step, path, file_sha256(path), record.last)
-        report(Report(record, saved, device))
+        if ranks.now().is_first:
+            saved = Saved(record.step, path, file_sha256(path), record.last) if record.checkpoint else None
+            report(Report(record, saved, device))
         if waits:
             return
 
 
-def device_fingerprint(cpus: float, where: str) -> str:
-    """Short and equal wherever a step must give equal bits; `where` is cpu or cuda."""
+def device_of(resources: Resources) -> str:
+    """Where a trial's tensors are here: cpu or cuda."""
+    return "cuda" if resources.gpus > 0 and torch.cuda.is_available() else "cpu"
+
+
+def device_fingerprint(cpus: float, where: str, world: int = 1) -> str:
+    """Short and equal wherever a step must give equal bits.
+
+    Args:
+        cpus: of the trial.
+        where: cpu or cuda.
+        world: ranks of the trial, each of which adds up its rows by itself.
+    """
     described = device_description(cpus)
+    if world > 1:
+        described["ranks"] = str(world)
     if where == "cuda":
         described["accelerator"] = torch.cuda.get_device_name()
     return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:16]

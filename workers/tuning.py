@@ -7,7 +7,6 @@ Tune's own files are a cache that is never read back, and each start of a search
 from __future__ import annotations
 
 import dataclasses
-import json
 import logging
 import os
 import shutil
@@ -31,11 +30,10 @@ from ray.exceptions import OutOfMemoryError, RayTaskError, WorkerCrashedError
 
 from nas.config import Resources
 from nas.errors import BlockwrightError, InvalidInput, SearchFailed
-from nas.steps import StepRecord
-from workers import memory
+from workers import memory, peers
 from workers.cluster import ClusterError
-from workers.store import Report, Saved, StopRequested, Store, TrialKey
-from workers.trainable import TrialSpec, run_trial
+from workers.store import Report, StopRequested, Store, TrialKey
+from workers.trainable import TrialSpec
 from workers.trials import P, R
 
 _MAX_RESTARTS = 2  # of a trial whose process died; what is wrong with the trial itself is not tried again
@@ -162,7 +160,7 @@ class TuneRecorder(tune.Callback):  # type: ignore[misc]
             if "failure" in result:
                 self._fail(key, result["failure"])
             else:
-                self._store.report(key, _from_json(result["report"]))
+                self._store.report(key, Report.from_json(result["report"]))
 
     def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         self.n_ended += 1
@@ -198,7 +196,7 @@ def train(config: Mapping[str, Any]) -> None:
             spec = dataclasses.replace(spec, resume=Path(folder, "resume").read_text())
 
     def report(each: Report) -> None:
-        metrics = {"report": _to_json(each)}
+        metrics = {"report": each.to_json()}
         if each.saved is None:
             tune.report(metrics)
             return
@@ -208,7 +206,9 @@ def train(config: Mapping[str, Any]) -> None:
 
     try:
         with memory.explained():
-            run_trial(spec, report)
+            peers.run(spec, report)
+    except peers.RankFailed:
+        raise  # as where the trial's own process dies, Tune starts it again
     except BlockwrightError as error:
         tune.report({"failure": str(error)})  # not raised: Tune would try a hopeless trial again
 
@@ -217,22 +217,13 @@ def _key(trial: Any) -> TrialKey:
     return TrialSpec.from_json(trial.config["spec"]).key
 
 
-def _to_json(report: Report) -> str:
-    saved = dataclasses.asdict(report.saved) | {"path": str(report.saved.path)} if report.saved else None
-    return json.dumps({"record": dataclasses.asdict(report.record), "saved": saved, "device": report.device})
-
-
-def _from_json(text: str) -> Report:
-    data = json.loads(text)
-    saved = Saved(**{**data["saved"], "path": Path(data["saved"]["path"])}) if data["saved"] else None
-    return Report(StepRecord(**data["record"]), saved, data["device"])
-
-
 def _reason(trial: Any) -> str:
     """One line of why a trial ended, from where Tune has put its last error."""
     path = trial.pickled_error_file  # written by this very process, in Tune's folder of this run
     error = ray.cloudpickle.loads(Path(path).read_bytes()) if path else None
     if isinstance(error, RayTaskError):
+        if isinstance(error.cause, peers.RankFailed):
+            return str(error.cause)
         return f"{type(error.cause).__name__}: {' '.join(str(error.cause).split())}"
     if isinstance(error, OutOfMemoryError):
         return f"Ray ended its process because the machine's memory was nearly full; {memory.ADVICE}"

@@ -70,7 +70,7 @@ class Resources(Config):
 
     # Ray counts in ten-thousandths, and takes no part of a second GPU.
     cpus: float = Field(1, ge=0.0001, le=1024)
-    gpus: float = Field(0, ge=0, le=64)
+    gpus: float = Field(0, ge=0, le=64)  # of one machine; above 1 each batch is shared out over them (nas.ranks)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -79,6 +79,11 @@ class Resources(Config):
         if self.gpus > 1 and self.gpus % 1:
             raise ValueError(f"gpus is {self.gpus}; above 1 it must be a whole number")
         return self
+
+    @property
+    def n_ranks(self) -> int:
+        """Processes of a trial: one for each GPU, and one where there is none or a part of one."""
+        return max(1, int(self.gpus))
 
 
 class SearchRequest(Config):
@@ -190,7 +195,17 @@ class SearchRequest(Config):
         for one, other in combinations(self.ranges, 2):  # no check of `Method` looks at more than two fields
             for bounds in product((one.low, one.high), (other.low, other.high)):
                 self.method_with({one.pointer: bounds[0], other.pointer: bounds[1]})
+        self._check_rows()
         return self
+
+    def _check_rows(self) -> None:
+        lows = {varied.pointer: varied.low for varied in self.ranges}
+        least = min(self.method.batch_size, round(lows.get("/method/batch_size", self.method.batch_size)))
+        if least < self.resources.n_ranks:
+            raise ValueError(
+                f"resources.gpus is {self.resources.gpus:g} but batch_size may be {least}; each GPU takes rows of "
+                f"every batch, so batch_size must be at least {self.resources.n_ranks}"
+            )
 
     def _check_decodes(self, subject: str) -> None:
         if not self.space.causal or self.task.classifies:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import torch
 from torch import Generator, Tensor
 
+from nas import ranks
 from nas.config import SearchRequest
 from nas.data.objectives import Batch, held_out_batch, training_batch
 from nas.data.parts import Part, Tokens, eval_windows, last_start, row_windows
@@ -51,7 +52,8 @@ class Stream:
         self.used = 0  # batches of `drawn`
         self.began = generator.get_state()  # before it was drawn
         self.at = -1  # where the next segment begins in each row; negative before the first
-        self.memory: Memory | None = None  # for the next batch; whoever runs that puts back what the network returns
+        # Of this rank's rows, for the next batch; whoever runs that puts back what the network returns.
+        self.memory: Memory | None = None
 
     def next(self) -> Batch:
         """The next batch; at the start of a pass memory becomes None."""
@@ -88,9 +90,10 @@ class Stream:
         return int(torch.randint(0, most + 1, (), generator=self.generator))
 
     def state(self) -> dict[str, Tensor]:
-        """Generator, place and memory, to be saved; `restore` takes them up."""
+        """Generator, place and memory, of all ranks' rows, to be saved; `restore` takes them up."""
         slots = [] if self.memory is None else self.memory
-        kept = {f"memory.{number}": each for number, each in enumerate(slots) if each is not None}
+        whole = [None if each is None else ranks.gathered(each, self.batch_size) for each in slots]
+        kept = {f"memory.{number}": each for number, each in enumerate(whole) if each is not None}
         generator = self.generator.get_state() if self.drawn is None else self.began
         return {"generator": generator, "at": torch.tensor([self.at, len(slots), self.used]), **kept}
 
@@ -102,7 +105,8 @@ class Stream:
             self._draw_group()
             self.used = used
         kept = [state.get(f"memory.{number}") for number in range(n_slots)]
-        self.memory = [None if each is None else each.to(self.device) for each in kept] or None
+        own = ranks.now().own(self.batch_size)
+        self.memory = [None if each is None else each[own].to(self.device) for each in kept] or None
 
 
 @dataclass(frozen=True, eq=False)

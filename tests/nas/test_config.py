@@ -120,6 +120,11 @@ def refusals(request: dict[str, Any] | str) -> list[tuple[str, str]]:
             "resources.gpus", 0.00001, "resources",
             "Value error, gpus is 1e-05; it must be 0, or at least 0.0001",
         ),
+        (
+            "resources.gpus", 16, "",
+            "Value error, resources.gpus is 16 but batch_size may be 8; each GPU takes rows of every batch, so "
+            "batch_size must be at least 16",
+        ),
         ("trials.n_samples", 4, "", "Value error, n_samples is 4 but ranges is empty; nothing would vary"),
         (
             "ranges", [{"pointer": "/method/lr", "low": 0.1, "high": 0.1}], "ranges.0",
@@ -179,6 +184,18 @@ def test_range_whose_end_is_out_of_the_fields_own_range_is_refused() -> None:
     assert refusals({"ranges": [{"pointer": "/method/alpha_share", "low": 0.1, "high": 0.9}]}) == [
         ("", "Value error, method cannot take /method/alpha_share = 0.9: input should be less than or equal to 0.5")
     ]
+
+
+def test_a_range_of_batches_with_fewer_rows_than_gpus_is_refused() -> None:
+    ranges = [{"pointer": "/method/batch_size", "low": 2, "high": 8}]
+    assert refusals({"ranges": ranges, "resources": {"gpus": 4}}) == [
+        (
+            "",
+            "Value error, resources.gpus is 4 but batch_size may be 2; each GPU takes rows of every batch, so "
+            "batch_size must be at least 4",
+        )
+    ]
+    assert SearchRequest.model_validate({"ranges": ranges, "resources": {"gpus": 2}}).resources.n_ranks == 2
 
 
 def test_ranges_whose_ends_do_not_go_together_are_refused() -> None:

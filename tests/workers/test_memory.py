@@ -10,6 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
+from nas import ranks
 from nas.config import SearchRequest, SearchSpace, Tokenizer
 from nas.cost import LatencyTable
 from nas.data.corpora import text_file
@@ -18,6 +19,7 @@ from nas.data.parts import Parts
 from nas.errors import SearchFailed
 from nas.estimate import estimate
 from tests import tiny
+from tests.several import several
 from workers.memory import check_room, fitted
 from workers.store import Report, TrialKey
 from workers.trainable import TrialSpec, run_trial
@@ -38,6 +40,8 @@ def test_a_supernet_that_does_not_fit_is_refused_with_what_it_needs(monkeypatch:
     check_room(SPACE, "cuda")  # gradients and moments lie there
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=needed))
     check_room(SPACE, "cpu")
+    with pytest.raises(SearchFailed, match=r"need 1\.1 GB of memory"):
+        check_room(SPACE, "cpu", n_ranks=2)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=needed // 4 - 1))
     with pytest.raises(SearchFailed, match=r"need 0\.1 GB of memory"):
         check_room(SPACE, "cuda")
@@ -85,6 +89,23 @@ def test_a_search_whose_every_window_is_too_large_is_refused(monkeypatch: pytest
     message = r"^a search of this size needs 0\.0 GB of memory with one window at a time, and 0\.0 GB are free; a small"
     with pytest.raises(SearchFailed, match=message):
         fitted(*given, "cpu")
+
+
+def fitted_where_the_others_have_room(free: int) -> int | None:
+    given = sized()
+    available = free if ranks.now().is_first else 10**12
+    with pytest.MonkeyPatch.context() as patch:
+        room(patch, available)
+        return fitted(*given, "cpu").method.micro_batch
+
+
+def test_of_several_ranks_the_first_one_s_room_decides(tmp_path: Path) -> None:
+    """Of 32 windows each rank has 16."""
+    whole = estimate(*sized()).memory_bytes
+    (rows, other) = several(2, tmp_path, fitted_where_the_others_have_room, whole // 3)
+    assert rows == other
+    assert rows is not None
+    assert 4 <= rows < 16
 
 
 def test_passes_that_were_chosen_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -15,3 +15,5 @@ def test_fingerprints_differ_by_threads_and_by_accelerator(monkeypatch: pytest.M
         monkeypatch.setattr(torch.cuda, "get_device_name", lambda name=name: name)
         found.add(device_fingerprint(1, "cuda"))
     assert len(found) == 4
+    assert device_fingerprint(1, "cuda") in found
+    assert device_fingerprint(1, "cuda", world=2) not in found

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import re
 import subprocess
 import threading
 from pathlib import Path
@@ -73,6 +75,26 @@ def test_trials_report_as_in_this_process_and_failures_say_why(tmp_path: Path, r
     assert failures["retrain-0-2"].startswith("KeyError: ")
     assert listened == [True]
     assert not (tmp_path / "tune").exists()
+
+
+@pytest.mark.ray
+def test_a_trial_of_two_gpus_runs_two_ranks_where_ray_has_placed_it(tmp_path: Path, ray_driver: Cluster) -> None:
+    from workers.tuning import RayTrials
+
+    through_ray = FolderStore(tmp_path / "ray", {}, lambda kind, data: None)
+    here = FolderStore(tmp_path / "here", {}, lambda kind, data: None)
+    trials = RayTrials(tmp_path / "tune", threading.Event(), lambda: None)
+    both = [on_two_gpus(spec(through_ray, 0)), on_two_gpus(spec(through_ray, 1, architecture={}))]
+    failures = trials.run(both, through_ray)
+    assert InlineTrials().run([on_two_gpus(spec(here, 0))], here) == {}
+    assert losses(through_ray, 0) == losses(here, 0)
+    assert [step for step, _ in losses(here, 0)] == [0, 2, 4, 6]
+    assert set(failures) == {"retrain-0-1"}
+    assert re.match(r"rank [01] of 2 broke: KeyError: ", failures["retrain-0-1"])
+
+
+def on_two_gpus(given: TrialSpec) -> TrialSpec:
+    return dataclasses.replace(given, request={**given.request, "resources": {"cpus": 1, "gpus": 2}})
 
 
 @pytest.mark.ray
