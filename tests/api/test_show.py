@@ -222,6 +222,14 @@ def test_a_result_tells_what_each_block_buys_and_what_it_takes() -> None:
     assert Result.model_validate(whole).model_dump(exclude_unset=True) == whole
 
 
+def test_a_result_says_which_trials_time_ended() -> None:
+    line = "trial retrain-0-7: the retraining ended after 1 of 6 weight updates: max_minutes is 60"
+    whole = {**RESULT, "cut_short": [line]}
+    assert f"time was up {line}" in [" ".join(row.split()) for row in printed(whole).splitlines()]
+    assert Result.model_validate(whole).cut_short == [line]
+    assert "time was up" not in printed(RESULT)
+
+
 def test_what_was_never_compared_has_no_figure() -> None:
     found = held({"path": [0, 2], "z": None, "effect_nats": None, "effect_se": None}, by_chance=[1])
     assert found is not None
