@@ -17,7 +17,8 @@ from api.looks import Looks, strip
 
 CAPTION = (
     "nats per token that the loss rises by where the slot takes the other block instead, with one standard error; ms "
-    "that the block takes more than it; z of the block's alpha: where it is negative, its gradient asks for the block"
+    "that the block takes more than it; z of the block's alpha: where it is negative, its gradient asks for the block; "
+    "each comparison was made with the other slots as they stood then"
 )
 
 

@@ -56,6 +56,8 @@ def figures(found: Mapping[str, Any], drawn: Looks) -> Table:
         table.add_row(f"sample {each['sample']}", Text(_sample(each)))
     if found.get("winner") is not None:
         table.add_row("best sample", Text(found["winner"]["sentence"], style="bold"))
+    for each in found.get("cut_short", ()):
+        table.add_row("time was up", Text(each, style="bold"))
     table.add_row(
         "export",
         f"{export['file']}, logits equal to the trained model's within {export['logits_max_abs_difference']:.1e}",

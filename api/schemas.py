@@ -388,6 +388,9 @@ class Result(BaseModel):
     winner: Winner | None = Field(None, description="null where one setting was run")
     positions: Positions | None = Field(None, description="null in results of older versions")
     export: Export
+    cut_short: list[str] = Field(
+        [], description="a line for each trial behind these figures that max_minutes ended; empty in older results"
+    )
     seconds: dict[str, float] = Field(description="measuring, searching, deriving, retraining, exporting, total")
 
 

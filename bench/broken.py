@@ -42,8 +42,8 @@ class _Gradients(Alphas):
         super().__init__(begins, search.allowed, search.method, search.generators["signs"])
         self.change = change
 
-    def update(self, gradient: Tensor) -> None:
-        super().update(self.change(gradient))
+    def update(self, data: Tensor, penalties: Tensor | None = None) -> None:
+        super().update(self.change(data), None if penalties is None else self.change(penalties))
 
 
 class _Detached(Pressure):

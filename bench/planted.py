@@ -5,7 +5,8 @@ alone, so a search can be told right from wrong. A seed passes when
 
 1. the derived stack, trained alone by the enumerated recipe, reaches 0.99;
 2. none of its mixers can be deleted: what is left, trained likewise, does not reach it;
-3. by the stored costs it takes at most one FFN more than the cheapest stack of the table that reaches it;
+3. by the stored costs it takes at most one FFN more than the cheapest stack that reaches it, of those in the table
+   that the part's slots may hold;
 4. on `token-wise` no mixer is left; on `shift-then-match` a mixer stands before a content mixer, and it is not `AS`;
 5. the search's records say what was asked for: fair paths and a frozen alpha in warm-up, a temperature that falls.
 
@@ -37,7 +38,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -260,14 +261,24 @@ class Trainings:
             self.made.append(self.rows[run])
         return _reached(self.rows[run])
 
-    def cheapest(self, task: str) -> float:
-        """Milliseconds of the cheapest stack that reaches it, of those in the table whatever their seed."""
+    def cheapest(self, part: str) -> float:
+        """Milliseconds of the cheapest stack that reaches it, of those in the table that the part's slots may hold,
+        whatever their seed."""
+        task = EXTRA.get(part, part)
         enough = {
             run.stack
             for run, row in self.table.rows.items()
             if (run.task, run.length) == (task, LENGTH) and _reached(row)
         }
-        return min(cost_of(task, stack) for stack in enough)
+        return min(cost_of(task, stack) for stack in enough & held_by(part))
+
+
+@cache
+def held_by(part: str) -> frozenset[str]:
+    """The stacks, as the table writes them, that the part's slots may hold."""
+    space = request_of(part, 0).space
+    letters = [[each.letter for each, may in zip(space.candidates, row, strict=True) if may] for row in space.allowed]
+    return frozenset(canonical("".join(word)) for word in product(*letters))
 
 
 def _reached(row: Row) -> bool:
@@ -275,9 +286,9 @@ def _reached(row: Row) -> bool:
     return row.steps < N_STEPS or row.accuracy >= REACHED
 
 
-def wrong_stack(task: str, stack: str, seed: int, trainings: Trainings) -> list[str]:
+def wrong_stack(part: str, stack: str, seed: int, trainings: Trainings) -> list[str]:
     """What is wrong with a derived stack, in words; points 1 to 4 of the module's docstring."""
-    wrong = []
+    task, wrong = EXTRA.get(part, part), []
     blocks = stack.replace(EMPTY, "")
     if not trainings.reaches(task, stack, seed):
         wrong.append(f"{canonical(stack)} does not reach {REACHED}")
@@ -288,7 +299,7 @@ def wrong_stack(task: str, stack: str, seed: int, trainings: Trainings) -> list[
             if letter in MIXERS
         }
         wrong += [f"{rest} does as well" for rest in without if trainings.reaches(task, rest, seed)]
-    taken, least = cost_of(task, stack), trainings.cheapest(task)
+    taken, least = cost_of(task, stack), trainings.cheapest(part)
     if taken > least + costs_of(task)["F"] + _FINE:
         wrong.append(f"costs {taken:.2f} ms, {least:.2f} would do")
     mixers = "".join(letter for letter in blocks if letter in MIXERS)
@@ -335,7 +346,7 @@ def judged(engine: str, part: str, seed: int, folder: Path) -> tuple[Result, lis
     started = time.perf_counter()
     request, trainings = request_of(part, seed), Trainings(folder)
     leading, stack, records, reason = searched(engine, part, request)
-    wrong = [reason] if reason else wrong_stack(EXTRA.get(part, part), stack, seed, trainings)
+    wrong = [reason] if reason else wrong_stack(part, stack, seed, trainings)
     wrong += wrong_records(request, records) if records else []
     return Result(
         engine=engine,

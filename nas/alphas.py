@@ -3,8 +3,9 @@
 Adam moves alpha whatever the signal: a gradient of pure noise still takes steps of the learning rate. So beside
 alpha run `N_NULLS` copies that get the same gradients with the sign of each slot's row flipped at random, through
 the same optimiser. How far apart their two largest entries drift is what chance alone does; a slot whose gap is
-not beyond the 95th percentile of that is *undecided*. Copies start where alpha starts, so that what a layout's prior
-says decides nothing by itself. Both are ours; no paper of the four does it.
+not beyond all of theirs is *undecided*. The level holds for the search and not for each slot: of six slots that were
+each allowed 5%, one would pass by chance in a quarter of all searches. Copies start where alpha starts, so that what a
+layout's prior says decides nothing by itself. Both are ours; no paper of the four does it.
 L slots, K candidates, S null copies.
 """
 
@@ -16,7 +17,6 @@ from torch import Generator, Tensor, nn
 from nas.config import Method, SearchSpace
 
 N_NULLS = 64
-_QUANTILE = 0.95
 _LARGEST = 5.0  # 10 nats behind, a candidate is drawn once in 22,000 paths: further is for ever
 
 
@@ -51,7 +51,7 @@ class Alphas:
         self.random_signs = method.random_signs
         self.signs = signs
         self.n_updates = 0
-        self.mean = torch.zeros(begins.shape, dtype=torch.float64)  # of each cell's gradients so far
+        self.mean = torch.zeros(begins.shape, dtype=torch.float64)  # of each cell's data gradients so far
         self.squares = torch.zeros(begins.shape, dtype=torch.float64)  # sum of their squared distances from it
 
     @property
@@ -63,15 +63,21 @@ class Alphas:
         """(L, K) alpha, -inf where not allowed: what samples and probabilities are made of."""
         return self.values.masked_fill(~self.allowed, -torch.inf)
 
-    def update(self, gradient: Tensor) -> None:
-        """One step of alpha and of its null copies; `gradient` is (L, K)."""
-        gradient = gradient.cpu()
+    def update(self, data: Tensor, penalties: Tensor | None = None) -> None:
+        """One step of alpha and of its null copies, along the sum of two gradients.
+
+        Args:
+            data: (L, K) of the loss on alpha's own data, which alone z tells of.
+            penalties: (L, K) of what is asked for beside it, as the budget.
+        """
+        data = data.cpu()
+        gradient = data if penalties is None else data + penalties.cpu()
         flips = (
             torch.randint(0, 2, (N_NULLS + 1, gradient.shape[0], 1), generator=self.signs).to(gradient.dtype) * 2 - 1
         )
         self.values.grad = gradient * flips[-1] if self.random_signs else gradient.clone()
         self.nulls.grad = gradient * flips[:-1]
-        self._observe(self.values.grad)
+        self._observe(data * flips[-1] if self.random_signs else data)
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
         with torch.no_grad():
@@ -96,10 +102,11 @@ class Alphas:
         return -(torch.softmax(self.logits, dim=-1) * logs).sum(dim=-1)
 
     def z(self) -> Tensor:
-        """(L, K) mean of each cell's gradient over its standard error; 0 before two updates and where not allowed.
+        """(L, K) mean of each cell's data gradient over its standard error; 0 before two updates and where not allowed.
 
-        Positive where descent would lower alpha. Successive gradients are of a moving alpha: it describes, and is no
-        test; the null copies are.
+        Penalties have no part in it: a budget that pushes the same way at each update is no evidence. Positive where
+        descent would lower alpha. Successive gradients are of a moving alpha: it describes, and is no test; the null
+        copies are.
         """
         if self.n_updates < 2:
             return torch.zeros(self.mean.shape)
@@ -107,13 +114,20 @@ class Alphas:
         return (self.mean / error.clamp_min(1e-12)).masked_fill(~self.allowed, 0.0).float()
 
     def null_gaps(self) -> Tensor:
-        """(L,) gap between the two largest entries that chance reaches in 95 of 100 copies; 0 with one candidate.
+        """(L,) gap between the two largest entries that none of the copies is beyond in any slot.
 
-        Where one candidate is allowed there is nothing to decide: chance reaches 0, and any gap is beyond it.
+        One more copy would be in 1 of 65 searches. That is not 5 of 100 because alpha without a signal drifts further
+        than its copies: the gradients come of its own leaders (docs/benchmarks.md). Each copy counts by the slot where
+        it is furthest out, in that slot's standard deviations from its median: the maximum statistic of Westfall and
+        Young (1993), which also allows for slots that move together. Where one candidate is allowed there is nothing
+        to decide: chance reaches 0, and any gap is beyond it.
         """
         free = self.allowed.sum(dim=-1) > 1
         gaps = torch.zeros(len(free))
         if free.any():
             top = self.nulls.detach().masked_fill(~self.allowed, -torch.inf)[:, free].topk(2, dim=-1).values
-            gaps[free] = (top[..., 0] - top[..., 1]).quantile(_QUANTILE, dim=0)
+            drifts = top[..., 0] - top[..., 1]  # (S, slots with a choice)
+            middle, spread = drifts.median(dim=0).values, drifts.std(dim=0)
+            furthest = ((drifts - middle) / spread.clamp_min(1e-12)).amax(dim=1)
+            gaps[free] = middle + furthest.max() * spread
         return gaps

@@ -19,6 +19,7 @@ _GAP = 0.25  # share of what the mixture has learnt that its argmax may lack
 _STILL = 1e-6  # total variation per slot: below what float32 tells of a probability
 _UNDECIDED = 0.5  # mean entropy over that of equal probabilities, above which alpha has settled nothing
 _UNTRAINED = "the search has not learnt"
+_TIME_IS_UP = ": max_minutes is "
 
 
 def identity_share(probabilities: Tensor, identity: Tensor) -> float:
@@ -161,6 +162,17 @@ def has_not_learnt(began: Tensor, ended: Tensor) -> str | None:
 def untrained(last: StepRecord) -> str | None:
     """Why nothing should be derived of a search that ended with this record; None where it has learnt."""
     found = [each for each in (last.warning or "").split("\n") if each.startswith(_UNTRAINED)]
+    return found[0] if found else None
+
+
+def time_is_up(ended: str, max_minutes: float) -> str:
+    """What is said of a trial that its wall time ended; `ended` says where that was."""
+    return f"{ended}{_TIME_IS_UP}{max_minutes:g}"
+
+
+def cut_short(last: StepRecord) -> str | None:
+    """How far a trial came that its wall time ended with this record; None where it came to its end."""
+    found = [each for each in (last.warning or "").split("\n") if _TIME_IS_UP in each]
     return found[0] if found else None
 
 

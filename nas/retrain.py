@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from nas import checkpoint, ranks
+from nas import checkpoint, guards, ranks
 from nas.architecture import Architecture
 from nas.blocks import block_classes
 from nas.config import SearchRequest
@@ -169,11 +169,13 @@ class Retraining:
         if last:
             self.result = self._tested(val_loss)
         self.network.train()
+        ended = f"the retraining ended after {self.step} of {self.n_steps} weight updates"
         return StepRecord(
             step=self.step,
             train_loss=train_loss,
             val_loss=val_loss,
             tokens_per_s=tokens_per_s,
+            warning=guards.time_is_up(ended, self.method.max_minutes) if last and not self.done else None,
             last=last,
             checkpoint=last or (self.step > 0 and self.step % self.method.checkpoint_every == 0),
         )

@@ -296,9 +296,9 @@ class Search:
                 for loss in self.loss_parts(self._same_alpha_nats(), batch, stream):
                     gradient += self._alpha_gradient(loss) / draws
         ranks.add_up([gradient])
-        gradient += self._alpha_gradient(self.pressure.penalty(torch.softmax(self.alphas.logits, dim=-1), self.step))
-        gradient += self._alpha_gradient(self._entropy_penalty())
-        self.alphas.update(gradient)
+        penalties = self._alpha_gradient(self.pressure.penalty(torch.softmax(self.alphas.logits, dim=-1), self.step))
+        penalties += self._alpha_gradient(self._entropy_penalty())
+        self.alphas.update(gradient, penalties)
         self.pressure.update(self.alphas.probabilities())
 
     def _same_alpha_nats(self) -> Forward:
@@ -364,11 +364,12 @@ class Search:
         self.supernet.train()
         if last and (reason := guards.has_not_learnt(self._began, _first(held, hard, sampled))):
             self._found.append(reason)
-        if last and self.pruning is not None and not self.pruning.is_whole:
-            limit = "prune_share" if self.pruning.done else "max_minutes"
+        if last and not self.done:
+            self._found.append(guards.time_is_up(self._ended(), self.method.max_minutes))
+        elif last and self.pruning is not None and not self.pruning.is_whole:
             self._found.append(
                 f"the parsimony pass ended at step {self.step}, before all that is cheaper was tried: "
-                f"{limit} is {getattr(self.method, limit):g}"
+                f"prune_share is {self.method.prune_share:g}"
             )
         moved = guards.velocity(self._reported.probabilities, probabilities)
         every, before = self.method.checkpoint_every, self._reported.step
@@ -400,6 +401,13 @@ class Search:
             last=last,
             checkpoint=last or self.step // every > before // every,
         )
+
+    def _ended(self) -> str:
+        """How far a search has come that is not done."""
+        if self.pruning is not None and self.step >= self.end:
+            return f"the parsimony pass ended at step {self.step}, before all that is cheaper was tried"
+        missed = ", before its parsimony pass" if self.method.prune_steps else ""
+        return f"the search ended after {self.step} of {self.end} weight updates{missed}"
 
     def losses(self, forward: Forward, on: HeldOut | None = None) -> Tensor:
         """(N,) nats per token of each held-out window, by default of the validation part; in evaluation mode.

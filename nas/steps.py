@@ -12,7 +12,8 @@ Phase = Literal["warm-up", "search", "settle", "prune"]
 class StepRecord:
     """The state of one trial after `step` weight updates. L slots, K candidates.
 
-    Search trials fill everything but `val_loss`; retraining trials fill step, train_loss, val_loss, tokens_per_s.
+    Search trials fill everything but `val_loss`; retraining trials fill step, train_loss, val_loss, tokens_per_s
+    and, where their time was up, warning.
 
     Args:
         step: weight updates done.
@@ -28,16 +29,20 @@ class StepRecord:
         identity_share: expected share of slots with identity under softmax(alpha).
         alpha_velocity: mean change of softmax(alpha) since the last record, total variation per slot.
         dual: what the budget's pressure stands at, nats per token for a cost of once the budget; 0 presses nothing.
-        tokens_per_s: training tokens per second since the last record; the only field that may differ in a rerun.
+        tokens_per_s: training tokens per second since the last record; it may differ in a rerun.
         probabilities: softmax(alpha) in float32, (L, K); never a sample.
-        null_gaps: (L,) the gap between the two largest alphas that sign-flipped gradients reach by chance (95%).
+        null_gaps: (L,) the gap between the two largest alphas that none of 64 copies with sign-flipped gradients is
+            beyond in any slot.
         updates: (L, K) weight updates each candidate has had.
-        z: (L, K) mean of each alpha's gradient over its standard error; positive where descent would lower alpha.
+        z: (L, K) mean of each alpha's gradient on its data, penalties left out, over its standard error; positive
+            where descent would lower alpha.
         path: (L,) candidate of each slot of the network that the parsimony pass holds now; None before it.
         effect_nats: (L, K) nats per token that held-out loss rises by when the path takes this candidate in this slot,
-            other slots as they are, both fine-tuned alike; 0 for the path's own; None where it was not tried.
+            other slots as they were when it was tried, both fine-tuned alike; an edit of another slot that was kept
+            later is not in it; 0 for the path's own; None where it was not tried.
         effect_se: (L, K) standard error of the same.
-        warning: what guards found since the last record, in words; None: nothing.
+        warning: what guards found since the last record, and of the last one whether time was up, a line each; None:
+            nothing. In a rerun it may differ with `last`.
         last: whether the trial ends here.
         checkpoint: whether the trial should be saved at this step.
     """

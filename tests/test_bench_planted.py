@@ -32,7 +32,7 @@ def trainings(tmp_path_factory: pytest.TempPathFactory) -> planted.Trainings:
 
 # Each of these stacks, and what is left of it without one mixer, stands in the enumerated table with seed 0.
 @pytest.mark.parametrize(
-    ("task", "stack", "wrong"),
+    ("part", "stack", "wrong"),
     [
         ("token-wise", "...", []),
         ("token-wise", "F..", []),
@@ -53,12 +53,26 @@ def trainings(tmp_path_factory: pytest.TempPathFactory) -> planted.Trainings:
     ids=lambda value: value if isinstance(value, str) else "wrong" if value else "right",
 )
 def test_a_stack_is_judged_by_the_enumerated_table(
-    trainings: planted.Trainings, task: str, stack: str, wrong: list[str]
+    trainings: planted.Trainings, part: str, stack: str, wrong: list[str]
 ) -> None:
-    found = planted.wrong_stack(task, stack, 0, trainings)
+    found = planted.wrong_stack(part, stack, 0, trainings)
     assert len(found) == len(wrong)
     assert all(told.startswith(start) for told, start in zip(found, wrong, strict=True)), found
     assert not trainings.made  # the table has them all
+
+
+def test_a_part_whose_slots_differ_is_held_against_what_they_may_hold(trainings: planted.Trainings) -> None:
+    held = planted.held_by("layout")
+    # S or F, then A, M or F, then F; each may be left out, and none may change places.
+    assert {".", "A", "M", "SA", "FM", "AF", "SMF", "FFF"} <= held
+    assert not {"AA", "AS", "AM", "SS", "FS", "SFA", "SAA"} & held
+    assert planted.held_by("lookup") == set(planted.STACKS)
+    task = "shift-then-match"
+    assert trainings.cheapest(task) == pytest.approx(planted.cost_of(task, "AA"))
+    assert trainings.cheapest("layout") == pytest.approx(planted.cost_of(task, "SA"))
+    # Within an FFN of the cheapest that these slots can hold, though not of the cheapest of all.
+    assert planted.wrong_stack("layout", "SAF", 0, trainings) == []
+    assert planted.wrong_stack(task, "SAF", 0, trainings) == ["costs 2.87 ms, 1.81 would do"]
 
 
 @pytest.mark.parametrize("engine", ["always-AAA", "always-SSS"])

@@ -220,7 +220,8 @@ class _Trial:
         self.saved = kept
 
 
-_BY_THE_CLOCK = ("tokens_per_s", "last", "checkpoint")  # max_minutes ends a trial at another step in a rerun
+# max_minutes ends a trial at another step in a rerun, and the last record says more in words
+_BY_THE_CLOCK = ("tokens_per_s", "last", "warning", "checkpoint")
 
 
 def first_difference(before: StepRecord, again: StepRecord) -> str | None:

@@ -63,6 +63,7 @@ def run_search(request: SearchRequest, store: Store, trials: TrialRunner) -> dic
         "lengths": stages.at_lengths(inputs.request.task, winner, parent),
         "positions": {"derived": winner.positions, "parent": parent.positions if parent else None},
         "export": exported,
+        "cut_short": [*searched.cut_short, *winner.cut_short, *(parent.cut_short if parent else ())],
         "seconds": seconds,
     }
     path = store.folder / "result.json"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -69,7 +70,7 @@ def test_a_local_search_goes_on_after_ctrl_c_and_prints_its_result(tmp_path: Pat
     process = start(tmp_path, *options)
     out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, err
-    assert "probabilities of seed 0 after 200 steps" in out
+    assert re.search(r"probabilities of seed 0 after \d+ steps", out)  # its parsimony pass included
     result = json.loads((tmp_path / "out" / "result.json").read_text())
     assert f"architecture      {result['derived']['string']}" in out
     assert (tmp_path / "out" / "export.zip").exists()

@@ -216,9 +216,18 @@ def test_a_result_tells_what_each_block_buys_and_what_it_takes() -> None:
     rows = [" ".join(line.split()) for line in printed(whole).splitlines()]
     assert "what each block of seed 7 buys after 100 steps" in rows
     assert "1 A attention +0.1250 ± 0.0100 +0.500 -3.2 identity" in rows
+    assert "each comparison was made with the other slots as they stood then" in " ".join(rows)
     assert "2 . identity -0.0010 ± 0.0020 -0.500 +0.0 attention undecided" in rows
     assert "1 0.600 -3.2 0.100 +0.0 0.100 +0.5 0.100 - 0.100 +0.0" in rows
     assert Result.model_validate(whole).model_dump(exclude_unset=True) == whole
+
+
+def test_a_result_says_which_trials_time_ended() -> None:
+    line = "trial retrain-0-7: the retraining ended after 1 of 6 weight updates: max_minutes is 60"
+    whole = {**RESULT, "cut_short": [line]}
+    assert f"time was up {line}" in [" ".join(row.split()) for row in printed(whole).splitlines()]
+    assert Result.model_validate(whole).cut_short == [line]
+    assert "time was up" not in printed(RESULT)
 
 
 def test_what_was_never_compared_has_no_figure() -> None:

@@ -119,7 +119,6 @@ def test_range_of_an_event_covers_no_step_told_before(engine: Engine) -> None:
         ("z", [[0.0, 1.0, -1.0], [0.5, 0.5, 0.5]]),
         ("path", [0, 1]),
         ("effect_nats", [[0.0, None, 0.5], [None, 0.0, None]]),
-        ("warning", "identity took 2 of 2 slots"),
     ],
 )
 def test_repeated_step_that_differs_is_a_conflict(engine: Engine, name: str, value: Any) -> None:
@@ -158,6 +157,15 @@ def test_step_twice_in_a_batch_is_a_repetition(engine: Engine) -> None:
     found = insert(engine, run, report(run.trial_id, 10), report(run.trial_id, 10, tau=1.0))
     assert found.n_new == 1
     assert found.conflicts[0].differing == {"tau": (5.0, 1.0)}
+
+
+def test_a_repeated_step_that_time_now_ends_is_no_conflict(engine: Engine) -> None:
+    run = started(engine)
+    insert(engine, run, report(run.trial_id, 10))
+    before = told(engine, run.search_id, *events.TYPES)
+    ended = report(run.trial_id, 10, warning="the search ended after 10 of 40 weight updates: max_minutes is 1")
+    assert insert(engine, run, ended).conflicts == ()
+    assert told(engine, run.search_id, *events.TYPES) == before
 
 
 def test_values_that_are_not_finite_become_null_with_a_warning(engine: Engine) -> None:

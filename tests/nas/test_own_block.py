@@ -308,7 +308,7 @@ def test_costs_that_cannot_be_counted_name_the_block() -> None:
 def small(**overrides: Any) -> dict[str, Any]:
     """The JSON of a search of about a second, in which alpha moves beyond chance."""
     method = {
-        "n_steps": 60, "warmup_share": 0.2, "alpha_share": 0.5, "alpha_lr": 0.3, "lr": 1e-2, "report_every": 20,
+        "n_steps": 60, "warmup_share": 0.2, "alpha_share": 0.5, "alpha_lr": 0.08, "lr": 1e-2, "report_every": 20,
         "checkpoint_every": 20,
     }  # fmt: skip
     body: dict[str, Any] = tiny.request(method={**method, **overrides.pop("method", {})}).model_dump(mode="json")

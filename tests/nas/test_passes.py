@@ -69,7 +69,7 @@ def test_alpha_steps_make_one_draw_for_all_passes(estimator: str, monkeypatch: p
     found = []
     for size in (1, None):
         search = make(size, alpha_estimator=estimator, alpha_draws=2)
-        monkeypatch.setattr(search.alphas, "update", found.append)
+        monkeypatch.setattr(search.alphas, "update", lambda data, _: found.append(data))
         search._alpha_step()
         after = search.generators["noise"].get_state()
         found.append(after)
@@ -126,7 +126,7 @@ def test_alpha_learns_in_float32_from_a_network_in_bfloat16(estimator: str, monk
     found = {}
     for precision in ("bfloat16", "float32"):
         search = make(None, alpha_estimator=estimator, precision=precision)
-        monkeypatch.setattr(search.alphas, "update", lambda gradient, at=precision: found.update({at: gradient}))
+        monkeypatch.setattr(search.alphas, "update", lambda data, _, at=precision: found.update({at: data}))
         search._alpha_step()
     assert found["bfloat16"].dtype == torch.float32
     assert not torch.equal(found["bfloat16"], found["float32"])

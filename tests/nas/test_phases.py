@@ -147,6 +147,7 @@ def test_wall_time_ends_the_parsimony_pass_too(monkeypatch: pytest.MonkeyPatch) 
     assert records[-1].warning is not None
     assert "the parsimony pass ended at step" in records[-1].warning
     assert records[-1].warning.endswith("before all that is cheaper was tried: max_minutes is 60")
+    assert guards.cut_short(records[-1]) == records[-1].warning.splitlines()[-1]
 
 
 def test_the_pass_begins_within_the_budget() -> None:

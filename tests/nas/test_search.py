@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nas import checkpoint
+from nas import checkpoint, guards
 from nas.architecture import Architecture
 from nas.config import SearchRequest
 from nas.data.objectives import Batch
@@ -356,6 +356,28 @@ def test_wall_time_ends_a_search_early(monkeypatch: pytest.MonkeyPatch) -> None:
     assert last.last
     assert last.checkpoint
     assert last.step == 1
+    assert last.warning is not None
+    assert "the search ended after 1 of 12 weight updates: max_minutes is 1e-09" in last.warning.splitlines()
+    assert guards.cut_short(last) == "the search ended after 1 of 12 weight updates: max_minutes is 1e-09"
+
+
+def test_wall_time_before_the_parsimony_pass_says_that_there_was_none() -> None:
+    *_, last = make(method={"max_minutes": 1e-9, "prune_steps": 3}).run()
+    assert guards.cut_short(last) == (
+        "the search ended after 1 of 12 weight updates, before its parsimony pass: max_minutes is 1e-09"
+    )
+
+
+@pytest.mark.parametrize("settle_share", [0.0, 0.25])
+def test_a_search_phase_that_ended_early_of_its_own_accord_is_not_cut_short(
+    monkeypatch: pytest.MonkeyPatch, settle_share: float
+) -> None:
+    monkeypatch.setattr("nas.stability._DISORDER", 1.1)  # leaders alone decide
+    method = {"n_steps": 80, "stop_when_stable": True, "settle_share": settle_share, "alpha_lr": 1.0}
+    search = make(method=method)
+    *_, last = search.run()
+    assert last.step == search.end < 80
+    assert guards.cut_short(last) is None
 
 
 def test_a_checkpoint_of_another_format_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

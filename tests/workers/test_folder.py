@@ -90,6 +90,17 @@ def test_a_step_that_runs_again_is_kept_and_told_once(tmp_path: Path) -> None:
     assert len(store.records(KEY)) == 1
 
 
+def test_a_step_that_time_ends_when_it_runs_again_is_no_other_step(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    record = StepRecord(step=10, train_loss=2.5)
+    store.report(KEY, Report(record, None, "here"))
+    ended = dataclasses.replace(
+        record, warning="the search ended after 10 of 40 weight updates: max_minutes is 1", last=True
+    )
+    store.report(KEY, Report(ended, None, "here"))
+    assert store.records(KEY) == [record]
+
+
 def test_records_of_an_earlier_version_are_read_and_warnings_are_told_once(tmp_path: Path) -> None:
     trial = tmp_path / "trials" / str(KEY)
     trial.mkdir(parents=True)

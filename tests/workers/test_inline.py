@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ Events = list[tuple[str, dict[str, Any]]]
 def lively(**overrides: Any) -> SearchRequest:
     """A tiny request whose alpha moves beyond chance with any seed: many large alpha steps on blocks that learn."""
     method = {
-        "n_steps": 40, "lr": 8e-3, "warmup_share": 0.2, "alpha_share": 0.5, "alpha_lr": 0.3, "checkpoint_every": 10,
+        "n_steps": 40, "lr": 8e-3, "warmup_share": 0.2, "alpha_share": 0.5, "alpha_lr": 0.15, "checkpoint_every": 10,
     }  # fmt: skip
     base: dict[str, Any] = {
         "task": {"dataset": "letters", "train_length": 16, "serve": [{"batch": 2, "query_length": 16}]},
@@ -74,7 +75,7 @@ def test_the_result_file_holds_the_result_with_all_its_parts(
     assert json.loads((folder / "result.json").read_text()) == result
     assert set(result) == {
         "search", "probabilities", "architectures", "derived", "parent", "samples", "winner", "rule", "quality",
-        "latency", "latencies", "lengths", "metrics", "positions", "export", "seconds",
+        "latency", "latencies", "lengths", "metrics", "positions", "export", "cut_short", "seconds",
     }  # fmt: skip
     assert set(result["seconds"]) == {"measuring", "searching", "deriving", "retraining", "exporting", "total"}
     assert [each["role"] for each in result["architectures"]] == ["argmax", "budget", "argmax", "budget", "parent"]
@@ -83,6 +84,7 @@ def test_the_result_file_holds_the_result_with_all_its_parts(
     assert result["rule"]["statement"].startswith("1 search, 2 seeds: not confirmed")
     assert result["quality"]["verdict"] in ("better", "worse", "cannot tell")
     assert result["latency"]["ratio"] > 0
+    assert result["cut_short"] == []
 
 
 def test_the_export_is_checked_and_its_hash_is_in_the_result(finished: tuple[Path, dict[str, Any], Events]) -> None:
@@ -198,7 +200,64 @@ def test_a_search_that_max_minutes_ended_before_it_learnt_is_told_and_fails(file
     with pytest.raises(SearchFailed, match=r"^seed 0: the search has not learnt: its path's loss is .* more method"):
         run_local(request, tmp_path / "brief", files, lambda kind, data: events.append((kind, data)), table)
     told = [data["message"] for kind, data in events if kind == "warning"]
-    assert "trial search-0-0 ended after 1 of 40 weight updates: max_minutes is 1e-09" in told
+    assert "the search ended after 1 of 40 weight updates: max_minutes is 1e-09" in told
+
+
+class Clock:
+    """Of trials: a millisecond a look, until it is told to run by more than an hour."""
+
+    def __init__(self) -> None:
+        self.seconds, self.tick = 0.0, 1e-3
+
+    def monotonic(self) -> float:
+        self.seconds += self.tick
+        return self.seconds
+
+
+def run_by(
+    clock: Clock, late: Callable[[str, dict[str, Any]], bool], request: SearchRequest, folder: Path, files: Files
+) -> tuple[dict[str, Any], Events]:
+    """A local run whose trials are late from the first event that `late` names."""
+    events: Events = []
+
+    def tell(kind: str, data: dict[str, Any]) -> None:
+        events.append((kind, data))
+        if late(kind, data):
+            clock.tick = 4000.0
+
+    return run_local(request, folder, files, tell, tiny.table(request.space)), events
+
+
+def test_a_retraining_that_max_minutes_ended_is_told_in_the_result(
+    files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr("nas.training.time", clock)
+    request = lively(trials={"seed": 0})
+    result, events = run_by(clock, lambda kind, data: data.get("stage") == "retraining", request, tmp_path / "r", files)
+    line = "the retraining ended after 1 of 6 weight updates: max_minutes is 60"
+    assert result["cut_short"] == [f"trial retrain-0-0: {line}", f"trial retrain-1-0: {line}"]
+    told = [(data["trial"], data["message"]) for kind, data in events if kind == "warning" and "trial" in data]
+    assert told == [("retrain-0-0", line), ("retrain-1-0", line)]
+
+
+def test_a_parsimony_pass_that_max_minutes_ended_is_told_in_the_result(
+    files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr("nas.training.time", clock)
+    request = lively(method={"prune_steps": 2, "prune_windows": 4}, trials={"seed": 0}, retrain={"n_steps": 1})
+
+    def late(kind: str, data: dict[str, Any]) -> bool:
+        return kind == "reports" and data["record"]["step"] == 40
+
+    result, events = run_by(clock, late, request, tmp_path / "p", files)
+    (line,) = result["cut_short"]
+    assert re.match(
+        r"trial search-0-0: the parsimony pass ended at step \d+, before all that is cheaper was tried: max_min", line
+    )
+    told = [data["message"] for kind, data in events if kind == "warning"]
+    assert told.count(line.removeprefix("trial search-0-0: ")) == 1
 
 
 def test_a_table_of_another_serve_mode_is_refused(files: Files, tmp_path: Path) -> None:
@@ -344,6 +403,20 @@ def test_a_search_in_which_nothing_moved_fails_with_the_reason(files: Files, tmp
     request = lively(method=controls, space={"candidates": ["attention", "ffn"]}, trials={"seed": 2})
     with pytest.raises(SearchFailed, match=r"seed 2: no slot's alpha moved beyond chance"):
         run_local(request, tmp_path / "flat", files, lambda kind, data: None, tiny.table(request.space))
+
+
+def test_where_nothing_moved_but_a_pass_compared_blocks_that_is_told(files: Files, tmp_path: Path) -> None:
+    method = {"random_signs": True, "prune_steps": 2, "prune_windows": 4}
+    request = lively(method=method, space={"candidates": ["attention", "ffn"]}, trials={"seed": 2})
+    events: Events = []
+    run_local(
+        request, tmp_path / "flat", files, lambda kind, data: events.append((kind, data)), tiny.table(request.space)
+    )
+    told = [data["message"] for kind, data in events if kind == "warning"]
+    assert [each for each in told if "alpha moved" in each] == [
+        "seed 2: no slot's alpha moved beyond chance; the parsimony pass began at a path that chance drew, and its "
+        "comparisons alone decide"
+    ]
 
 
 def test_a_search_too_short_to_update_alpha_says_so(files: Files, tmp_path: Path) -> None:

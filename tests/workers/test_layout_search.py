@@ -23,7 +23,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[SearchRequest, d
         task={"dataset": "letters", "train_length": 16, "serve": [{"batch": 2, "query_length": 16}]},
         space={"n_slots": 3},
         method={
-            "n_steps": 60, "lr": 8e-3, "warmup_share": 0.2, "alpha_share": 0.5, "alpha_lr": 0.3, "report_every": 20,
+            "n_steps": 60, "lr": 8e-3, "warmup_share": 0.2, "alpha_share": 0.5, "alpha_lr": 0.15, "report_every": 20,
             "checkpoint_every": 100, "prune_steps": 2, "prune_windows": 16,
         },
         trials={"n_seeds": N_SEEDS},

@@ -25,7 +25,7 @@ def request() -> SearchRequest:
             "layout": [{"present": "attention", "forbidden": ["identity"]}, {"present": "sgu"}],
         },
         task={"dataset": "letters", "train_length": 16, "serve_lengths": [8, 16, 32], "serve": SERVE},
-        method={"n_steps": 40, "lr": 8e-3, "warmup_share": 0.2, "alpha_share": 0.5, "alpha_lr": 0.3},
+        method={"n_steps": 80, "lr": 8e-3, "warmup_share": 0.2, "alpha_share": 0.5, "alpha_lr": 0.15},
         retrain={"baselines": ["interleaved", "present"]},
     )  # fmt: skip
 

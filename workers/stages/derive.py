@@ -46,6 +46,12 @@ def derive_all(inputs: Inputs, searched: Searched, store: Store, trials: TrialRu
         except SearchFailed as error:
             reasons.append(f"seed {seed}: {error}")
             continue
+        n_free = sum(sum(row) > 1 for row in request.space.allowed)
+        if record.path is not None and n_free and len(best.undecided) == n_free:
+            store.warn(
+                f"seed {seed}: no slot's alpha moved beyond chance; the parsimony pass began at a path that chance "
+                "drew, and its comparisons alone decide"
+            )
         derived.append(_keep("argmax", best, inputs, store, key, record))
         derived.append(_keep("budget", within.architecture, inputs, store, key, record, within.timed))
     if not derived:

@@ -48,12 +48,14 @@ class Searched:
         values: its hyper-parameters by JSON pointer.
         last: the last record of each seed.
         told: what came of every sample, in order.
+        cut_short: a line for each seed that max_minutes ended.
     """
 
     sample: int
     values: Mapping[str, float]
     last: Mapping[int, StepRecord]
     told: Sequence[Told] = ()
+    cut_short: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -75,11 +77,16 @@ class Derived:
 
 @dataclass(frozen=True)
 class Retrained:
-    """One architecture after its retraining, a result and a checkpoint per seed."""
+    """One architecture after its retraining, a result and a checkpoint per seed.
+
+    Args:
+        cut_short: a line for each seed that max_minutes ended.
+    """
 
     derived: Derived
     results: Mapping[int, RetrainResult]
     checkpoints: Mapping[int, Saved]
+    cut_short: Sequence[str] = ()
 
     @property
     def val_loss(self) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from nas.errors import SearchFailed
 from nas.retrain import read_result
 from workers.stages.passed_on import Derived, Inputs, Retrained, Searched
-from workers.stages.running import finished, run, seeds_of, warn_if_short
+from workers.stages.running import cut_short, finished, run, seeds_of
 from workers.store import Planned, Store, TrialKey
 from workers.trials import TrialRunner
 
@@ -42,14 +42,13 @@ def retrain(
     if failures:
         key, why = next(iter(failures.items()))
         raise SearchFailed(f"trial {key} failed: {why}")
-    max_minutes = request.method_with(searched.values).max_minutes
     trained: dict[str, Retrained] = {}
     for number, each in enumerate(distinct):
-        checkpoints = {seed: finished(store, TrialKey("retrain", number, seed)) for seed in seeds}
+        keys = {seed: TrialKey("retrain", number, seed) for seed in seeds}
+        checkpoints = {seed: finished(store, key) for seed, key in keys.items()}
         results = {seed: read_result(saved.path) for seed, saved in checkpoints.items()}
-        for seed, result in results.items():
-            warn_if_short(TrialKey("retrain", number, seed), result.step, request.retrain.n_steps, max_minutes, store)
-        trained[each.architecture.hash] = Retrained(each, results, checkpoints)
+        cut = [line for key in keys.values() for line in cut_short(key, store.records(key)[-1])]
+        trained[each.architecture.hash] = Retrained(each, results, checkpoints, cut)
     candidates = [trained[each.architecture.hash] for each in derived if each.role == "budget"]
     winner = min(candidates, key=lambda each: (each.val_loss, each.derived.seed))
     store.chosen(winner.derived.id)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from nas import guards
 from nas.architecture import Architecture
 from nas.config import SearchRequest
 from nas.errors import SearchFailed
+from nas.steps import StepRecord
 from workers.stages.passed_on import Inputs
 from workers.store import Planned, Saved, Store, TrialKey
 from workers.trainable import TrialSpec
@@ -71,9 +73,10 @@ def seeds_of(request: SearchRequest, n: int) -> list[int]:
     return [request.trials.seed + number for number in range(n)]
 
 
-def warn_if_short(key: TrialKey, step: int, n_steps: int, max_minutes: float, store: Store) -> None:
-    if step < n_steps:
-        store.warn(f"trial {key} ended after {step} of {n_steps} weight updates: max_minutes is {max_minutes:g}")
+def cut_short(key: TrialKey, last: StepRecord) -> list[str]:
+    """A line for a trial that its wall time ended, which has warned of it itself."""
+    reason = guards.cut_short(last)
+    return [] if reason is None else [f"trial {key}: {reason}"]
 
 
 def finished(store: Store, key: TrialKey) -> Saved:

@@ -11,7 +11,7 @@ from workers import rungs
 from workers.rungs import SHARES, Standing
 from workers.samples import Told, next_wave
 from workers.stages.passed_on import Inputs, Searched
-from workers.stages.running import go_on, seeds_of, warn_if_short
+from workers.stages.running import cut_short, go_on, seeds_of
 from workers.store import Planned, Store, TrialKey
 from workers.trials import TrialRunner
 
@@ -29,12 +29,8 @@ def search(inputs: Inputs, store: Store, trials: TrialRunner) -> Searched:
         told += _run_wave(inputs, dict(enumerate(wave, start=len(told))), stood, store, trials)
     chosen = best(told, bounded(inputs))
     last = {seed: store.records(TrialKey("search", chosen, seed))[-1] for seed in _seeds(inputs)}
-    method = request.method_with(told[chosen].values)
-    for seed, record in last.items():
-        if method.stop_when_stable and record.phase not in ("warm-up", "search"):
-            continue  # the search phase may have ended early of its own accord, and has said so
-        warn_if_short(TrialKey("search", chosen, seed), record.step, method.n_steps, method.max_minutes, store)
-    return Searched(chosen, told[chosen].values, last, told)
+    cut = [line for seed, record in last.items() for line in cut_short(TrialKey("search", chosen, seed), record)]
+    return Searched(chosen, told[chosen].values, last, told, cut)
 
 
 def best(told: Sequence[Told], bound: BoundedCost | None) -> int:

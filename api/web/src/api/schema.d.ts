@@ -2302,6 +2302,12 @@ export interface components {
             positions?: components["schemas"]["Positions"] | null;
             export: components["schemas"]["Export"];
             /**
+             * Cut Short
+             * @description a line for each trial behind these figures that max_minutes ended; empty in older results
+             * @default []
+             */
+            cut_short: string[];
+            /**
              * Seconds
              * @description measuring, searching, deriving, retraining, exporting, total
              */

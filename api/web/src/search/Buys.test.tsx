@@ -4,7 +4,7 @@ import { renderToStaticMarkup } from "react-dom/server";
 import { expect, it } from "vitest";
 
 import { Buys } from "./Buys";
-import type { Bought } from "./model/effects";
+import { type Bought, REFERS } from "./model/effects";
 
 const look = () => ({ family: "attention", letter: "A", colour: "#4477AA", ink: "#ffffff" });
 const against = { label: "identity", nats: 0.12, se: 0.01 };
@@ -24,6 +24,7 @@ it("has a bar with its whisker for each comparison, milliseconds beside, and hat
   expect(number(markup, "buys-ms")).toBe(2);
   expect(number(markup, "buys-tied")).toBe(1);
   expect(markup).toContain("0.120 · 2.50 ms");
+  expect(markup).toContain(REFERS);
   expect(markup).toContain("slot 2: ffn buys 0.005 ± 0.010 nats for 1.00 ms, against identity; undecided");
 });
 

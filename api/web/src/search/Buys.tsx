@@ -7,7 +7,7 @@ import { memo, useId } from "react";
 
 import type { Look } from "../blocks";
 import { fixed } from "../ui/format";
-import { type Bought, boughtWords, natsSpan } from "./model/effects";
+import { type Bought, boughtWords, natsSpan, REFERS } from "./model/effects";
 import { milliseconds } from "./model/format";
 
 interface Props {
@@ -35,7 +35,7 @@ export const Buys = memo(function Buys({ seed, bought, look, column, slots, wait
   const width = slots * column;
   return (
     <div className="picture-row buys-row">
-      <div className="gutter gutter-lead" title="What held-out loss rises by without the block of each slot, left, and the milliseconds that it takes, right.">
+      <div className="gutter gutter-lead" title={`What held-out loss rises by without the block of each slot, left, and the milliseconds that it takes, right. ${REFERS}`}>
         <span>buys</span>
         <small>{bought ? `to ${fixed(high, 3)} nats` : "\u00a0"}</small>
         <small>{bought && most > 0 ? `to ${milliseconds(most)}` : "\u00a0"}</small>

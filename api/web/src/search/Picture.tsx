@@ -18,7 +18,7 @@ import { Buys } from "./Buys";
 import { CostRow } from "./CostRow";
 import { columnWidth, GUTTER, isNumbered, numberEvery, slotAt } from "./model/columns";
 import type { Costs } from "./model/cost";
-import { boughtBy } from "./model/effects";
+import { boughtBy, REFERS } from "./model/effects";
 import { decidedCount, slotStates } from "./model/leading";
 import { Readout } from "./Readout";
 import { SlotRow, type StripRow } from "./SlotRow";
@@ -264,6 +264,7 @@ export const Picture = memo(function Picture({
           look={look}
         />
       )}
+      {weighing !== null && <p className="quiet picture-note">buys: {REFERS}</p>}
     </div>
   );
 });

@@ -50,6 +50,13 @@ describe("the result", () => {
     expect(drawn({})).not.toContain("bits per byte");
   });
 
+  it("says which trials max_minutes ended, and nothing where none was", () => {
+    const line = "trial retrain-0-0: the retraining ended after 1 of 6 weight updates: max_minutes is 60";
+    const words = drawn({ cut_short: [line] }).replaceAll(/\s+/g, " ");
+    expect(words).toContain(`Time was up before these had come to their end: ${line}`);
+    expect(drawn({})).not.toContain("Time was up");
+  });
+
   it("says what the field goes by beside it, and what costs nothing", () => {
     const words = drawn({}).replaceAll(/\s+/g, " ");
     expect(words).toContain("in accuracy share of examples; always the most frequent answer: 0.600 0.912 0.871");

@@ -111,6 +111,16 @@ export const Result = memo(function Result({ result, look }: { result: Found; lo
       <Bounds bounds={more.bounds} />
       <Lengths lengths={more.lengths} trained={more.trainLength} other={other} />
       <Samples samples={more.samples} winner={more.winner} />
+      {more.cutShort.length > 0 && (
+        <div className="cut-short">
+          <p>Time was up before these had come to their end:</p>
+          <ul>
+            {more.cutShort.map((line) => (
+              <li key={line}>{line}</li>
+            ))}
+          </ul>
+        </div>
+      )}
       {result.positions && <Places positions={result.positions} />}
       {quality && quality.n_seeds < 5 && (
         <p className="quieter">

@@ -38,6 +38,8 @@ describe("what a block buys", () => {
     const none = [[0, null, null], [0, null, null]];
     const found = boughtBy(frame({ ...rows, path: [0, 0], effect_nats: none }), labels, String, costs)!;
     expect(found.map((each) => each.tied)).toEqual([true, false]);
+    const noError = boughtBy(frame({ ...rows, path: [0, 0], effect_nats: [[0, null, 0.1], [0, null, 0.1]] }), labels, String, costs)!;
+    expect(noError.map((each) => each.tied)).toEqual([true, false]);
   });
 
   test("nothing tried is nothing known, and no path is no pass", () => {

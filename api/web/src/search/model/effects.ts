@@ -26,6 +26,10 @@ export interface Bought {
   tried: readonly Tried[];
 }
 
+/** What the figures refer to: the pass keeps those of a slot while it goes on with the others. */
+export const REFERS =
+  "Each comparison was made with the other slots as they stood then; an edit of another slot that was kept later is not in it.";
+
 /** Whether it does as well within its error, as the service has it (api/leading.py). */
 export const ties = ({ nats, se }: Tried): boolean => se !== null && nats - se <= 0;
 
@@ -49,11 +53,12 @@ export function boughtBy(
     const cheapest = [...tried].sort((one, other) => cost(one) - cost(other) || one.nats - other.nats);
     const against = tried.find((each) => familyOf(each.label) === "identity") ?? cheapest[0] ?? null;
     const own = costs?.slotMs[label];
+    const compared = tried.some(({ se }) => se !== null); // without an error nothing is weighed
     return {
       label,
       against,
       ms: against && costs && own !== undefined ? own - cost(against) : null,
-      tied: tried.length > 0 ? tried.some(ties) : (states[slot]?.undecided ?? false),
+      tied: compared ? tried.some(ties) : (states[slot]?.undecided ?? false),
       tried,
     };
   });

@@ -62,6 +62,8 @@ export interface FoundParts {
   lengths: AtLength[];
   samples: Sample[];
   winner: Winner | null;
+  /** A line for each trial that its wall time ended. */
+  cutShort: string[];
   trainLength: number | null;
 }
 
@@ -77,6 +79,7 @@ export function foundOf(result: Result): FoundParts {
     lengths: listed(all["lengths"]),
     samples: listed(all["samples"]),
     winner: (all["winner"] as Winner | null | undefined) ?? null,
+    cutShort: listed(all["cut_short"]),
     trainLength: typeof trained === "number" ? trained : null,
   };
 }
