@@ -122,6 +122,17 @@ def test_every_comparison_of_the_parsimony_pass_is_a_record_and_no_step_has_two(
     assert json.dumps(asdict(pruned[0])) != json.dumps(asdict(last))
 
 
+def test_a_pass_that_has_spent_its_updates_says_so() -> None:
+    pass_of = {"prune_steps": 3, "prune_windows": 8}
+    *_, last = make(method={**PHASES, **pass_of, "prune_share": 0.05, "prune_nats": 0.0}).run()
+    assert last.phase == "prune"
+    assert (last.warning or "").splitlines()[-1] == (
+        f"the parsimony pass ended at step {last.step}, before all that is cheaper was tried: prune_share is 0.05"
+    )
+    *_, last = make(method={**PHASES, **pass_of}).run()
+    assert "prune_share" not in (last.warning or "")
+
+
 @pytest.mark.parametrize(
     ("method", "why"),
     [({"prune_steps": 0}, "off"), ({"warmup_share": 0.99, "settle_share": 0.0, "prune_steps": 3}, "alpha never moved")],
