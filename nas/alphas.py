@@ -1,11 +1,12 @@
 """Alpha, its optimiser, and the evidence behind it: the chance level it must exceed, and the z of each cell.
 
 Adam moves alpha whatever the signal: a gradient of pure noise still takes steps of the learning rate. So beside
-alpha run `N_NULLS` copies that get the same gradients with the sign of each slot's row flipped at random, through
-the same optimiser. How far apart their two largest entries drift is what chance alone does; a slot whose gap is
-not beyond all of theirs is *undecided*. The level holds for the search and not for each slot: of six slots that were
-each allowed 5%, one would pass by chance in a quarter of all searches. Copies start where alpha starts, so that what a
-layout's prior says decides nothing by itself. Both are ours; no paper of the four does it.
+alpha run `N_NULLS` copies that get the same gradients of the data with the sign of each slot's row flipped at random,
+through the same optimiser; what a budget asks for they get as it is, since it is no evidence. How far apart their two
+largest entries drift is what chance alone does; a slot whose gap is not beyond all of theirs is *undecided*. The level
+holds for the search and not for each slot: of six slots that were each allowed 5%, one would pass by chance in a
+quarter of all searches. Copies start where alpha starts, so that what a layout's prior says decides nothing by itself.
+Both are ours; no paper of the four does it.
 L slots, K candidates, S null copies.
 """
 
@@ -35,7 +36,7 @@ class Alphas:
     Args:
         begins: (L, K) where they start.
         allowed: (L, K) bool; what is not allowed has probability exactly 0, and nothing here depends on its alpha.
-        method: learning rate and decay; random_signs makes a control run, whose own alpha gets flipped gradients.
+        method: learning rate and decay; random_signs makes a control run, whose own alpha gets flipped data gradients.
         signs: source of the flips.
     """
 
@@ -71,13 +72,12 @@ class Alphas:
             penalties: (L, K) of what is asked for beside it, as the budget.
         """
         data = data.cpu()
-        gradient = data if penalties is None else data + penalties.cpu()
-        flips = (
-            torch.randint(0, 2, (N_NULLS + 1, gradient.shape[0], 1), generator=self.signs).to(gradient.dtype) * 2 - 1
-        )
-        self.values.grad = gradient * flips[-1] if self.random_signs else gradient.clone()
-        self.nulls.grad = gradient * flips[:-1]
-        self._observe(data * flips[-1] if self.random_signs else data)
+        pull = torch.zeros_like(data) if penalties is None else penalties.cpu()
+        flips = torch.randint(0, 2, (N_NULLS + 1, len(data), 1), generator=self.signs).to(data.dtype) * 2 - 1
+        own = data * flips[-1] if self.random_signs else data
+        self.values.grad = own + pull
+        self.nulls.grad = data * flips[:-1] + pull
+        self._observe(own)
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
         with torch.no_grad():

@@ -366,11 +366,8 @@ class Search:
             self._found.append(reason)
         if last and not self.done:
             self._found.append(guards.time_is_up(self._ended(), self.method.max_minutes))
-        elif last and self.pruning is not None and not self.pruning.is_whole:
-            self._found.append(
-                f"the parsimony pass ended at step {self.step}, before all that is cheaper was tried: "
-                f"prune_share is {self.method.prune_share:g}"
-            )
+        elif last and self.pruning is not None and self.pruning.untried:
+            self._found.append(f"{self._ended()}: prune_share is {self.method.prune_share:g}")
         moved = guards.velocity(self._reported.probabilities, probabilities)
         every, before = self.method.checkpoint_every, self._reported.step
         self._reported = _Reported(self.step, probabilities, self.alphas.n_updates)
@@ -405,7 +402,7 @@ class Search:
     def _ended(self) -> str:
         """How far a search has come that is not done."""
         if self.pruning is not None and self.step >= self.end:
-            return f"the parsimony pass ended at step {self.step}, before all that is cheaper was tried"
+            return f"the parsimony pass ended at step {self.step}, before all that {self.pruning.untried} was tried"
         missed = ", before its parsimony pass" if self.method.prune_steps else ""
         return f"the search ended after {self.step} of {self.end} weight updates{missed}"
 

@@ -60,6 +60,20 @@ def test_chance_seldom_moves_any_of_six_slots() -> None:
     assert by_slot >= 11
 
 
+def test_a_budget_that_presses_decides_nothing_by_itself() -> None:
+    """It pushes the same way at each update, as evidence does; the copies are pushed as well."""
+    noise, beyond = seeded(5), 0
+    penalty = torch.tensor([[0.3, 0.1, -0.1, -0.3]] * 6)
+    for trial in range(10):
+        alphas = make(trial, allowed=[[True] * 4] * 6)
+        for _ in range(100):
+            alphas.update(torch.randn(6, 4, generator=noise), penalty)
+        assert alphas.probabilities()[:, 3].mean() > 0.3  # pushed indeed: a quarter is equal
+        top = alphas.values.detach().topk(2, dim=-1).values
+        beyond += int((top[:, 0] - top[:, 1] > alphas.null_gaps()).sum())
+    assert beyond <= 3  # of 60
+
+
 def test_the_level_of_one_slot_does_not_depend_on_the_scale_of_another() -> None:
     noise = seeded(4)
     alphas = make(allowed=[[True] * 3] * 3)

@@ -121,7 +121,7 @@ def test_draws_are_averaged_and_noise_falls_with_them(estimator: str) -> None:
     def spread(draws: int) -> float:
         search = make(estimator, n_slots=2, alpha_draws=draws)
         seen: list[Tensor] = []
-        search.alphas.update = seen.append  # type: ignore[method-assign]
+        search.alphas.update = lambda data, penalties: seen.append(data)  # type: ignore[assignment]
         batch = search.streams["alpha_data"].next()
         search.streams["alpha_data"].next = lambda: batch  # type: ignore[method-assign]
         for _ in range(40):
