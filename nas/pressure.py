@@ -49,7 +49,8 @@ class Pressure:
 
     @property
     def dual(self) -> float:
-        """Nats per token for a cost of once the budget, all bounds together; 0 presses nothing."""
+        """Nats per token for a cost of once the budget, all bounds together; 0 presses nothing. The hinge's is what it
+        rises to over a quarter of the alternation."""
         return sum(self._duals)
 
     def observe(self, step: int, train_loss: float, *, searching: bool) -> None:

@@ -56,7 +56,7 @@ class Method(Config):
         1.0, gt=0, le=1, description="share of slots that may fall to identity before it is told"
     )
     stop_when_stable: bool = Field(False, description="end the search phase once its leaders no longer change")
-    report_every: int = Field(10, ge=1, description="weight updates between reports")
+    report_every: int = Field(25, ge=1, description="weight updates between reports")
     checkpoint_every: int = Field(100, ge=1, description="weight updates between checkpoints")
     eval_windows: int = Field(32, ge=1, le=65536, description="validation windows of each report")
     max_minutes: float = Field(60, gt=0, le=60 * 24 * 30, description="wall time of one trial")

@@ -1774,7 +1774,7 @@ export interface components {
             /**
              * Report Every
              * @description weight updates between reports
-             * @default 10
+             * @default 25
              */
             report_every: number;
             /**
@@ -2726,7 +2726,7 @@ export interface components {
              *       "entropy_weight": 0,
              *       "max_identity": 1,
              *       "stop_when_stable": false,
-             *       "report_every": 10,
+             *       "report_every": 25,
              *       "checkpoint_every": 100,
              *       "eval_windows": 32,
              *       "max_minutes": 60,
