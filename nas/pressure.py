@@ -3,9 +3,10 @@
 The penalty is the Lagrangian of expected cost under pi = softmax(alpha): sum_j dual_j (E_pi cost_j / target_j - 1), in
 nats per token, with gradient sum_j dual_j pi_il (t_l - mean_i t) / target_j (par-search.md section 4.2). A dual rises
 by projected gradient ascent while its cost is over the target. What ascent alone would overshoot is held back in four
-ways (ours): no rise before the one-path loss has flattened, since pressed from the start every slot falls to identity
-before any block is worth its time (measured: five to seven of eight slots); a rise that is damped by how fast the cost
-falls already, because alpha follows the dual late; decay below the target; and a ceiling.
+ways (ours): no rise before the one-path loss has flattened, at the latest half-way through the search phase, since
+pressed from the start every slot falls to identity before any block is worth its time (measured: five to seven of eight
+slots); a rise that is damped by how fast the cost falls already, because alpha follows the dual late; decay below the
+target; and a ceiling.
 The bound itself is kept by the exact derivation.
 """
 
