@@ -41,7 +41,7 @@ from nas.training import (
     weights_optimiser,
 )
 
-_DATA, _DROPOUT = 8, 9  # streams of the trial's seed; the search uses the first six
+_DATA, _DROPOUT = 8, 9  # streams of the trial's seed; the search uses the first seven
 
 
 def build(config: NetworkConfig) -> Network:

@@ -64,8 +64,8 @@ class Derived:
 
     Args:
         id: in the store.
-        role: argmax, budget or parent.
-        seed: of the search it was derived from; None for a parent.
+        role: argmax, budget, parent or present.
+        seed: of the search it was derived from; None for a baseline.
     """
 
     id: str
