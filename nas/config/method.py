@@ -73,7 +73,7 @@ class Method(Config):
     precision: Literal["float32", "bfloat16"] = Field(
         "float32", description="bfloat16: autocast in weight and alpha steps; slower on processors without it"
     )
-    random_signs: bool = Field(False, description="control run: flip the sign of each alpha gradient at random")
+    random_signs: bool = Field(False, description="control run: flip the sign of each data gradient of alpha at random")
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -1828,7 +1828,7 @@ export interface components {
             precision: "float32" | "bfloat16";
             /**
              * Random Signs
-             * @description control run: flip the sign of each alpha gradient at random
+             * @description control run: flip the sign of each data gradient of alpha at random
              * @default false
              */
             random_signs: boolean;
