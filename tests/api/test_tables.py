@@ -31,6 +31,9 @@ SERVE = [
 ]  # fmt: skip
 
 
+ENTRY: dict[str, Any] = {"block": "ffn", "options": {}, "median_ms": 1, "iqr_ms": 0, "n_runs": 1}
+
+
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
     """The command line in this process, with the data folder of the test."""
@@ -131,11 +134,20 @@ def test_what_cannot_be_measured_or_brought_is_one_line(
         ({"device": {str(n): "a" for n in range(33)}}, "/device"),
         ({"offset_ms": -1}, "/offset_ms"),
         ({"offset_ms": 1e10}, "/offset_ms"),
+        ({"error_median": 1e7}, "/error_median"),
+        ({"error_p95": 1e308}, "/error_p95"),
         ({"serve": {"mode": "sleep"}}, "/serve/mode"),
-        ({"entries": {str(n): {"block": "ffn", "options": {}, "median_ms": 1, "iqr_ms": 0, "n_runs": 1}
-                      for n in range(257)}}, "/entries"),
+        ({"entries": {"a\x1b[2J": ENTRY}}, "/entries/a\x1b[2J/[key]"),
+        ({"entries": {"a": {**ENTRY, "block": "a\nb"}}}, "/entries/a/block"),
+        ({"entries": {"a": {**ENTRY, "options": {"a\x9b": 1}}}}, "/entries/a/options"),
+        ({"entries": {"a": {**ENTRY, "options": {"a": [{"b": "\x1b]0;title"}]}}}}, "/entries/a/options"),
+        ({"entries": {str(n): ENTRY for n in range(257)}}, "/entries"),
     ],
-    ids=["version", "control characters", "long text", "many texts", "negative", "endless", "mode", "many entries"],
+    ids=[
+        "version", "control characters", "long text", "many texts", "negative", "endless", "endless error",
+        "endless p95", "mode", "control characters in a key", "in a block", "in an option's name", "in an option",
+        "many entries",
+    ],
 )  # fmt: skip
 def test_a_table_that_could_do_harm_is_refused(service: Running, change: dict[str, Any], pointer: str) -> None:
     answer = service.http.post("/api/v1/latency-tables", json={**TABLE, **change})
