@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -111,10 +112,11 @@ def test_without_a_file_to_write_the_table_is_printed_and_of_the_first_mode(run:
             "the request serves prefill, decode and has no mode 'training'; name it in task.serve",
         ),
         (("measure", "FILE", "-o", "nowhere/table.json"), "no folder 'nowhere' to write table.json in"),
+        (("measure", "FILE", "-o", "."), ". cannot be written; give a file of yours"),
         (("tables", "show", "FILE"), " is no id of a latency table; `blockwright tables` lists them"),
         (("tables", "add", "FILE"), "/device: field required (and 18 more)"),
     ],
-    ids=["no request", "another mode", "no folder", "no id", "no table"],
+    ids=["no request", "another mode", "no folder", "a folder", "no id", "no table"],
 )
 def test_what_cannot_be_measured_or_brought_is_one_line(
     run: Run, request_file: Path, arguments: tuple[str, ...], message: str
@@ -122,6 +124,28 @@ def test_what_cannot_be_measured_or_brought_is_one_line(
     found = run(*(str(request_file) if each == "FILE" else each for each in arguments))
     assert (found.status, found.out) == (2, "")
     assert message.lower() in found.err.lower()
+    assert found.err.count("\n") == 1
+
+
+def test_more_threads_than_the_machine_has_are_not_measured(run: Run, request_file: Path) -> None:
+    body = json.loads(request_file.read_text())
+    request_file.write_text(json.dumps({**body, "resources": {"cpus": 1000}}))
+    found = run("measure", str(request_file))
+    assert (found.status, found.out) == (2, "")
+    assert re.fullmatch(r"blockwright: resources.cpus is 1000 and this machine has \d+ CPUs; .+\n", found.err)
+
+
+def test_memory_that_runs_out_while_measuring_is_one_line(
+    run: Run, request_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def out_of_memory(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 17179869184 bytes.")
+
+    monkeypatch.setattr("nas.measure.measure_table", out_of_memory)
+    found = run("measure", str(request_file))
+    assert (found.status, found.out) == (1, "")
+    assert found.err.startswith("blockwright: memory ran out; ")
+    assert "batch and query_length of task.serve" in found.err
     assert found.err.count("\n") == 1
 
 

@@ -78,4 +78,7 @@ def _measured(request: SearchRequest, mode: int) -> LatencyTable:
     """The table of a serve mode, where a trial would run: on its machine, and only if its supernet has room there."""
     memory.check_room(request.space, "cuda" if request.resources.gpus > 0 else "cpu", request.resources.n_ranks)
     threads = max(1, int(request.resources.cpus))
-    return measure_table(request.space, request.task.serve[mode], vocab_size=request.task.vocab_size, threads=threads)
+    with memory.explained(memory.ADVICE_MEASURING):
+        return measure_table(
+            request.space, request.task.serve[mode], vocab_size=request.task.vocab_size, threads=threads
+        )
