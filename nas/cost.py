@@ -87,6 +87,18 @@ class LatencyTable(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
         """Content address: equal tables have equal ids."""
         return hashlib.sha256(json.dumps(self.model_dump(), sort_keys=True).encode()).hexdigest()[:32]
 
+    def check(self, space: SearchSpace, serve: ServeMode) -> None:
+        """Whether a search of this space, served so first, can use the table.
+
+        Raises:
+            InvalidInput: it is of another serve mode, or a candidate was not measured at this shape.
+        """
+        if self.serve != serve:
+            raise InvalidInput(
+                f"latency table {self.id} holds for {_words(self.serve)}; the request serves {_words(serve)} first"
+            )
+        self.slot_ms(space)
+
     def slot_ms(self, space: SearchSpace) -> list[float]:
         """What each candidate adds to a network, in the order of the space: (K,) milliseconds.
 
@@ -105,6 +117,11 @@ class LatencyTable(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
         """offset + the sum over slots, milliseconds."""
         costs = dict(zip(space.labels, self.slot_ms(space), strict=True))
         return self.offset_ms + sum(costs[label] for label in architecture.labels)
+
+
+def _words(serve: ServeMode) -> str:
+    memory = f" behind {serve.memory_length} in memory" if serve.memory_length else ""
+    return f"{serve.mode} of {serve.batch} x {serve.query_length} tokens{memory}"
 
 
 def expected(weights: Any, slot_costs: Any, offset: float) -> Any:

@@ -94,6 +94,19 @@ def test_a_table_is_measured_carried_to_a_service_and_named_in_a_request(
     body["task"]["serve"] = SERVE[1:]
     assert service.http.post("/api/v1/searches", json={**body, "latency_table": table.id}).status_code == 201
 
+    wider = {**body, "space": {**body["space"], "d_model": 32}}
+    for other, said in (
+        (
+            json.loads(request_file.read_text()),
+            "holds for decode of 1 x 15 tokens; the request serves prefill of 2 x 16",
+        ),
+        (wider, "the latency table has no entry for candidate 'attention' at this shape"),
+    ):
+        for url in ("/api/v1/searches", "/api/v1/searches:estimate"):
+            refused = service.http.post(url, json={**other, "latency_table": table.id})
+            assert (refused.status_code, refused.json()["code"]) == (422, "invalid-input")
+            assert said in refused.json()["detail"]
+
 
 def test_without_a_file_to_write_the_table_is_printed_and_of_the_first_mode(run: Run, request_file: Path) -> None:
     found = run("measure", str(request_file))

@@ -11,7 +11,6 @@ from nas.budgets import bounds
 from nas.config import SearchRequest, ServeMode
 from nas.cost import LatencyTable, entry_key
 from nas.derive import check_budget
-from nas.errors import InvalidInput
 from nas.measure import device_description, measure_table
 from workers import memory
 from workers.data import prepare
@@ -40,10 +39,7 @@ def measure(request: SearchRequest, store: Store, trials: TrialRunner) -> Inputs
     key = table_key(request, first, device)
     if request.latency_table is not None:
         table = store.table_by_id(request.latency_table)
-        if table.serve != first:
-            raise InvalidInput(
-                f"latency table {table.id} holds for {_words(table.serve)}; the request serves {_words(first)} first"
-            )
+        table.check(request.space, first)
     else:
         table = store.table(key) or trials.call(request.resources, _measured, request, 0)
     check_budget(request, bounds(request, table))
@@ -58,11 +54,6 @@ def measure(request: SearchRequest, store: Store, trials: TrialRunner) -> Inputs
             store.keep_table(beside, key)
         tables.append(beside)
     return Inputs(request, table, prepared, tables)
-
-
-def _words(serve: ServeMode) -> str:
-    memory = f" behind {serve.memory_length} in memory" if serve.memory_length else ""
-    return f"{serve.mode} of {serve.batch} x {serve.query_length} tokens{memory}"
 
 
 def table_key(request: SearchRequest, serve: ServeMode, device: Mapping[str, str]) -> str:
