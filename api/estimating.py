@@ -27,7 +27,7 @@ _LOOKED_THROUGH = 200  # newest searches that have succeeded
 # Of a request, what the speed of its trials hangs on; the rest of `method` decides how many steps there are.
 _SPACE_ASIDE = ("layout", "layout_prior")
 _TASK = ("objective", "dataset", "dataset_options", "tokenizer", "train_length")
-_STEPS = ("/method/n_steps", "/method/prune_steps")
+_STEPS = ("/method/n_steps", "/method/prune_steps", "/method/prune_share")
 _METHOD = (
     *("alpha_estimator", "alpha_share", "alpha_draws", "batch_size", "micro_batch", "precision"),
     *("report_every", "eval_windows"),

@@ -88,7 +88,7 @@ class Architecture:
         """Raises: InvalidInput: another format_version, or labels that are not among the candidates."""
         if data["format_version"] != ARCHITECTURE_FORMAT_VERSION:
             raise InvalidInput(
-                f"architecture has format_version {data['format_version']}; known: {ARCHITECTURE_FORMAT_VERSION}"
+                f"architecture has format_version {data['format_version']!r}; known: {ARCHITECTURE_FORMAT_VERSION}"
             )
         candidates = tuple(
             Candidate(label=each["label"], block=each["block"], options=dict(each["options"]))

@@ -57,7 +57,7 @@ def bounds(request: SearchRequest, table: LatencyTable) -> list[BoundedCost]:
     """All bounds of a request's budget; none without a budget.
 
     Raises:
-        InvalidInput: the table lacks a candidate, or a block does not tell what is bounded.
+        InvalidInput: the table lacks a candidate, a block does not tell what is bounded, or a ratio is of nothing.
     """
     budget, space = request.budget, request.space
     found = []
@@ -150,5 +150,11 @@ def _bounded(
     if absolute is None:
         assert parent is not None  # a request with a ratio and without a parent is refused
         assert bound.ratio_to_parent is not None
+        if parent <= 0:
+            raise InvalidInput(
+                f"budget.{name}.ratio_to_parent is {bound.ratio_to_parent:g}, but the interleaved parent costs "
+                f"{told(parent)} {unit}, so no ratio to it says anything; give the bound in {unit}"
+                + (", or another latency table" if isinstance(bound, LatencyBudget) else "")
+            )
         absolute = bound.ratio_to_parent * parent
     return BoundedCost(name, unit, tuple(slot_costs), offset, absolute, parent)

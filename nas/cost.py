@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, field_validator
 
 from nas import catalog
 from nas.architecture import Architecture
@@ -21,7 +22,21 @@ from nas.errors import InvalidInput
 
 # Tables are brought from elsewhere: their texts are shown on terminals, and their numbers are added up.
 _Text = Annotated[str, Field(max_length=200, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _MOST_MS = 1e9
+_MOST_ERROR = 1e6  # relative
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            yield from _texts(name)
+            yield from _texts(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _texts(each)
 
 
 def entry_key(candidate: Candidate, space: SearchSpace, serve: ServeMode) -> str:
@@ -34,11 +49,20 @@ def entry_key(candidate: Candidate, space: SearchSpace, serve: ServeMode) -> str
 class LatencyEntry(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     """One block as its slot runs it, norm and residual included: milliseconds per call."""
 
-    block: str = Field(max_length=40)
+    block: _Text = Field(max_length=40)
     options: dict[str, Any] = Field(max_length=64)
     median_ms: float = Field(ge=0, le=_MOST_MS)
     iqr_ms: float = Field(ge=0, le=_MOST_MS)
     n_runs: int = Field(ge=0, lt=2**31)
+
+    @field_validator("options")
+    @classmethod
+    def _check_options(cls, options: dict[str, Any]) -> dict[str, Any]:
+        """A block of one's own may have lists among them, so texts are looked for in all of it."""
+        for text in _texts(options):
+            if _CONTROL.search(text):
+                raise ValueError(f"an option has {text[:40]!r}, with control characters; leave them out")
+        return options
 
 
 class LatencyTable(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
@@ -49,17 +73,31 @@ class LatencyTable(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
         max_length=32, description="processor, threads, dtype and software that it holds for"
     )
     serve: ServeMode
-    entries: dict[str, LatencyEntry] = Field(max_length=256, description="by entry_key")
+    entries: dict[_Text, LatencyEntry] = Field(max_length=256, description="by entry_key")
     offset_ms: float = Field(ge=0, le=_MOST_MS, description="fitted: everything that is not searched")
     scale: float = Field(gt=0, le=1e6, description="fitted: slots in a network against slots alone")
-    error_median: float = Field(ge=0, description="relative error of the additive model on whole networks")
-    error_p95: float = Field(ge=0)
+    error_median: float = Field(
+        ge=0, le=_MOST_ERROR, description="relative error of the additive model on whole networks"
+    )
+    error_p95: float = Field(ge=0, le=_MOST_ERROR)
     n_networks: int = Field(ge=0, lt=2**31, description="random networks behind the fit and its error")
 
     @property
     def id(self) -> str:
         """Content address: equal tables have equal ids."""
         return hashlib.sha256(json.dumps(self.model_dump(), sort_keys=True).encode()).hexdigest()[:32]
+
+    def check(self, space: SearchSpace, serve: ServeMode) -> None:
+        """Whether a search of this space, served so first, can use the table.
+
+        Raises:
+            InvalidInput: it is of another serve mode, or a candidate was not measured at this shape.
+        """
+        if self.serve != serve:
+            raise InvalidInput(
+                f"latency table {self.id} holds for {_words(self.serve)}; the request serves {_words(serve)} first"
+            )
+        self.slot_ms(space)
 
     def slot_ms(self, space: SearchSpace) -> list[float]:
         """What each candidate adds to a network, in the order of the space: (K,) milliseconds.
@@ -79,6 +117,11 @@ class LatencyTable(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
         """offset + the sum over slots, milliseconds."""
         costs = dict(zip(space.labels, self.slot_ms(space), strict=True))
         return self.offset_ms + sum(costs[label] for label in architecture.labels)
+
+
+def _words(serve: ServeMode) -> str:
+    memory = f" behind {serve.memory_length} in memory" if serve.memory_length else ""
+    return f"{serve.mode} of {serve.batch} x {serve.query_length} tokens{memory}"
 
 
 def expected(weights: Any, slot_costs: Any, offset: float) -> Any:

@@ -38,7 +38,8 @@ def around(
     """
     if layout is None and not forbid:
         return dict(request)
-    space = SearchRequest.model_validate(request).space
+    read_so_far = SearchRequest.model_validate(request if layout is None else _without_present(request))
+    space = read_so_far.space
     if layout is None:
         choices = list(space.layout) or [SlotChoice() for _ in range(space.n_slots)]
     else:
@@ -51,8 +52,7 @@ def around(
     slots = [choice.model_dump(mode="json") for choice in choices]
     built = presets.merge(below, presets.merge(request, {"space": {"n_slots": len(choices), "layout": slots}}))
     if all(choice.present for choice in choices) and "baselines" not in request.get("retrain", {}):
-        others = SearchRequest.model_validate(request).retrain.baselines
-        built = presets.merge(built, {"retrain": {"baselines": [*others, "present"]}})
+        built = presets.merge(built, {"retrain": {"baselines": [*read_so_far.retrain.baselines, "present"]}})
     return built
 
 
@@ -103,6 +103,15 @@ def without(choices: Sequence[SlotChoice], forbid: Sequence[str], space: SearchS
         choice.model_copy(update={"forbidden": tuple(labels)})
         for choice, labels in zip(choices, forbidden, strict=True)
     ]
+
+
+def _without_present(request: Mapping[str, Any]) -> dict[str, Any]:
+    """The request without baseline `present`, which no request may name before its layout is there."""
+    retrain = request.get("retrain")
+    if not isinstance(retrain, Mapping) or not isinstance(retrain.get("baselines"), list):
+        return dict(request)
+    others = [each for each in retrain["baselines"] if each != "present"]
+    return {**request, "retrain": {**retrain, "baselines": others}}
 
 
 def _choice(place: str, space: SearchSpace) -> SlotChoice:

@@ -28,6 +28,9 @@ _FLAT = 0.01  # relative fall of the loss between two tenths of the run below wh
 _RATE, _MOST = 10.0, 100.0
 _DAMPING = 0.4  # of the rise, in alpha's own time: the updates in which Adam moves an alpha that far
 _DECAY = 0.95  # of the dual per alpha update, below the target
+# Of what the dearest slot costs: a bound below is pressed for as if it stood there. Excess against next to nothing, or
+# against the nothing that a table of zeros makes of a ratio, is beyond float32.
+_LEAST, _SMALLEST = 1e-6, 1e-30
 
 
 class Pressure:
@@ -43,6 +46,9 @@ class Pressure:
         self.method = method
         self.bounds = tuple(bounds)
         self.costs = [torch.tensor(each.slot_costs) for each in self.bounds]  # (K,) each
+        self._targets = [
+            max(each.target, _LEAST * (each.offset + max(each.slot_costs)), _SMALLEST) for each in self.bounds
+        ]
         self.start: int | None = None  # step from which it may press
         self._duals = [0.0] * len(self.bounds)
         self._excess: list[float] | None = None  # of the last update: expected / target - 1
@@ -101,7 +107,7 @@ class Pressure:
         """expected / target - 1 of one bound; negative within it."""
         bound = self.bounds[number]
         expected: Tensor = cost.expected(probabilities, self.costs[number].to(probabilities), bound.offset)
-        return expected / bound.target - 1
+        return expected / self._targets[number] - 1
 
     @torch.no_grad()
     def update(self, probabilities: Tensor) -> None:

@@ -52,6 +52,7 @@ from nas.training import (
 _STREAMS = ("weight_data", "alpha_data", "paths", "noise", "signs", "dropout", "sampled")
 
 _SAMPLED = 2  # paths drawn from softmax(alpha) at each report
+_COLDEST = 1e-6  # tau at which a draw is one-hot in float32; next to 0 the division is out of range
 _SKIPPED = -1  # no candidate: a slot that adds nothing
 
 
@@ -278,13 +279,14 @@ class Search:
     def _tau(self) -> float:
         """Of the next alpha update; it falls to its end over the search phase as planned."""
         method = self.method
-        return temperature(
+        planned = temperature(
             self.step,
             warmup_steps=method.warmup_steps,
             n_steps=method.settle_start,
             start=method.tau_start,
             end=method.tau_end,
         )
+        return max(planned, _COLDEST)
 
     def _alpha_step(self) -> None:
         """Gradient of alpha alone on alpha's own text: no weight gradient is computed, no moment touched."""

@@ -16,13 +16,17 @@ from nas.errors import SearchFailed
 from nas.estimate import rows_with_room
 
 ADVICE = "a smaller batch_size, train_length, d_model or n_slots needs less"
+ADVICE_MEASURING = "smaller batch and query_length of task.serve need less"
 # torch says so with a plain RuntimeError where an allocation on the processor fails.
 _SAID_BY_TORCH = ("can't allocate memory", "not enough memory", "out of memory")
 
 
 @contextmanager
-def explained() -> Iterator[None]:
+def explained(advice: str = ADVICE) -> Iterator[None]:
     """Turn an allocation that failed inside into a SearchFailed of one line.
+
+    Args:
+        advice: what needs less.
 
     Raises:
         SearchFailed: memory ran out.
@@ -36,7 +40,7 @@ def explained() -> Iterator[None]:
         if isinstance(error, SearchFailed):
             raise
         details = f" ({said[:200]})" if said else ""
-        raise SearchFailed(f"memory ran out; {ADVICE}{details}") from error
+        raise SearchFailed(f"memory ran out; {advice}{details}") from error
 
 
 def check_room(space: SearchSpace, where: str, n_ranks: int = 1) -> None:

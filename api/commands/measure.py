@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -40,10 +41,16 @@ def measure(
         raise Refused(f"the request serves {served} and has no mode {mode!r}; name it in task.serve")
     if out is not None and not out.parent.is_dir():
         raise Refused(f"no folder {str(out.parent)!r} to write {out.name} in")
+    if out is not None and (out.is_dir() or not os.access(out if out.exists() else out.parent, os.W_OK)):
+        raise Refused(f"{out} cannot be written; give a file of yours")
+    threads, cpus = max(1, int(parsed.resources.cpus)), os.cpu_count() or 1
+    if threads > cpus:
+        raise Refused(f"resources.cpus is {parsed.resources.cpus:g} and this machine has {cpus} CPUs; ask for no more")
     from nas.measure import measure_table  # torch takes seconds; what is wrong with the request is said before
+    from workers import memory
 
-    threads = max(1, int(parsed.resources.cpus))
-    table = measure_table(parsed.space, modes[0], vocab_size=parsed.task.vocab_size, threads=threads)
+    with memory.explained(memory.ADVICE_MEASURING):
+        table = measure_table(parsed.space, modes[0], vocab_size=parsed.task.vocab_size, threads=threads)
     text = json.dumps(table.model_dump(mode="json"), indent=1)
     if out is None:
         print(text)

@@ -29,6 +29,6 @@ def estimate_search(body: SearchRequest, request: Request, engine: Database) -> 
     with transaction(engine) as connection:
         texts.pinned(connection, body)
         if body.latency_table is not None:
-            check_table(connection, body.latency_table)
+            check_table(connection, body.latency_table, body)
         found = estimate(connection, body)
     return tagged(request, found)

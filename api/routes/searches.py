@@ -21,6 +21,7 @@ from db.engine import reading, transaction
 from db.errors import NotFound
 from db.paging import Page
 from nas.config import SearchRequest
+from nas.cost import LatencyTable
 from nas.errors import InvalidInput
 from nas.text import NAME
 
@@ -66,13 +67,13 @@ def create(engine: Database, body: SearchRequest, idempotency_key: str | None) -
 
     Raises:
         ApiError: the dataset is unknown, does not fit, or is too short.
-        InvalidInput: no latency table has the id that the request names.
+        InvalidInput: no latency table has the id that the request names, or it does not fit.
         IdempotencyConflict: the key was used for another request.
     """
     with transaction(engine) as connection:
         stored = texts.pinned(connection, body).model_dump(mode="json")
         if body.latency_table is not None:
-            check_table(connection, body.latency_table)
+            check_table(connection, body.latency_table, body)
         return searches.create(
             connection,
             request=stored,
@@ -270,9 +271,10 @@ def _all_of(
     return views.page(Page(tuple(rows), None), view)
 
 
-def check_table(connection: Connection, table_id: str) -> None:
-    """Raises: InvalidInput: no latency table has this id."""
+def check_table(connection: Connection, table_id: str, request: SearchRequest) -> None:
+    """Raises: InvalidInput: no latency table has this id, or it does not fit the request."""
     try:
-        latency_tables.get(connection, table_id)
+        stored = latency_tables.get(connection, table_id)
     except NotFound:
         raise InvalidInput(f"unknown latency table {table_id!r}; leave it out to have one measured") from None
+    LatencyTable.model_validate(stored.body).check(request.space, request.task.serve[0])

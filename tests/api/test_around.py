@@ -28,9 +28,36 @@ def test_a_file_with_an_architecture_is_a_layout(tmp_path: Path) -> None:
     assert built_around(DECODER, str(file), ["sgu@0"]) == around(DECODER, "MF", ["sgu@0"])
 
 
+def test_a_layout_may_have_more_letters_than_the_name_of_a_file() -> None:
+    assert len(built_around(DECODER, "AF" * 256, None)["space"]["layout"]) == 512
+
+
 @pytest.mark.parametrize("content", [{}, {"format_version": 1, "slots": 3}], ids=["empty", "no list"])
 def test_a_file_without_an_architecture_is_refused(content: dict[str, object], tmp_path: Path) -> None:
     file = tmp_path / "request.json"
     file.write_text(json.dumps(content))
     with pytest.raises(Refused, match=r"request\.json is no architecture; it must be an architecture\.json, as "):
+        built_around(DECODER, str(file), None)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format_version": "\x1b[2J"}, r": architecture has format_version '\\x1b\[2J'; known: 1$"),
+        ({"slots": ["mamba"]}, r": unknown label 'mamba'; the space has "),
+        ({"candidates": [{"label": 5, "block": "ffn", "options": {}}]}, r": of a candidate, label: input should be a "),
+        (
+            {"candidates": [{"label": "ffn", "block": "ffn", "options": [["ratio"]]}]},
+            r" is no architecture; it must be",
+        ),
+    ],
+    ids=["version", "label", "candidate", "options"],
+)
+def test_a_file_with_a_broken_architecture_is_named_with_what_is_wrong(
+    change: dict[str, object], message: str, tmp_path: Path
+) -> None:
+    space = SearchRequest.model_validate(DECODER).space
+    file = tmp_path / "architecture.json"
+    file.write_text(json.dumps({**Architecture(("ffn",), space.candidates).to_json(), **change}))
+    with pytest.raises(Refused, match=f"^{file}{message}"):
         built_around(DECODER, str(file), None)

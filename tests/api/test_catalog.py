@@ -14,6 +14,7 @@ from nas import catalog
 from nas.config import SearchRequest, SearchSpace, Tokenizer
 from nas.cost import LatencyTable
 from nas.presets import PRESETS
+from tests import tiny
 from tests.api.running import TINY, Claimed, Running
 from tests.api.standing import TABLE
 
@@ -124,9 +125,10 @@ def test_measured_tables_are_listed_and_read_by_id(service: Running, claimed: Cl
 
 
 def test_a_table_from_elsewhere_can_be_brought_and_named_in_a_request(service: Running) -> None:
-    table = LatencyTable.model_validate(TABLE)
+    request = SearchRequest.model_validate(TINY)
+    table = tiny.table(request.space, request.task.serve[0])
     for _ in range(2):
-        answer = service.http.post("/api/v1/latency-tables", json=TABLE)
+        answer = service.http.post("/api/v1/latency-tables", json=table.model_dump(mode="json"))
         assert (answer.status_code, answer.json()["id"]) == (201, table.id)
     assert len(service.http.get("/api/v1/latency-tables").json()["items"]) == 1
     stored = service.http.get(answer.headers["location"]).json()

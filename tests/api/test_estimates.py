@@ -76,6 +76,9 @@ def test_weight_updates_are_those_of_the_longest_sample(service: Running) -> Non
     ranges = [{"pointer": "/method/n_steps", "low": 10, "high": 100}]
     varied = asked(service, {**TINY, "ranges": ranges, "trials": {"n_samples": 3}})["trials"]
     assert (varied["searches"], varied["search_steps"]) == (6, request.method_with({"/method/n_steps": 100}).most_steps)
+    ranges = [{"pointer": "/method/prune_share", "low": 1, "high": 50}]
+    varied = asked(service, {**TINY, "ranges": ranges, "trials": {"n_samples": 3}})["trials"]
+    assert varied["search_steps"] == request.method_with({"/method/prune_share": 50}).most_steps
 
 
 def ended(service: Running, claimed: Claimed) -> None:

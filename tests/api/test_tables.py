@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -29,6 +30,9 @@ SERVE = [
     {"batch": 2, "query_length": 16},
     {"mode": "decode", "batch": 1, "query_length": 15},
 ]  # fmt: skip
+
+
+ENTRY: dict[str, Any] = {"block": "ffn", "options": {}, "median_ms": 1, "iqr_ms": 0, "n_runs": 1}
 
 
 @pytest.fixture
@@ -90,6 +94,19 @@ def test_a_table_is_measured_carried_to_a_service_and_named_in_a_request(
     body["task"]["serve"] = SERVE[1:]
     assert service.http.post("/api/v1/searches", json={**body, "latency_table": table.id}).status_code == 201
 
+    wider = {**body, "space": {**body["space"], "d_model": 32}}
+    for other, said in (
+        (
+            json.loads(request_file.read_text()),
+            "holds for decode of 1 x 15 tokens; the request serves prefill of 2 x 16",
+        ),
+        (wider, "the latency table has no entry for candidate 'attention' at this shape"),
+    ):
+        for url in ("/api/v1/searches", "/api/v1/searches:estimate"):
+            refused = service.http.post(url, json={**other, "latency_table": table.id})
+            assert (refused.status_code, refused.json()["code"]) == (422, "invalid-input")
+            assert said in refused.json()["detail"]
+
 
 def test_without_a_file_to_write_the_table_is_printed_and_of_the_first_mode(run: Run, request_file: Path) -> None:
     found = run("measure", str(request_file))
@@ -108,10 +125,11 @@ def test_without_a_file_to_write_the_table_is_printed_and_of_the_first_mode(run:
             "the request serves prefill, decode and has no mode 'training'; name it in task.serve",
         ),
         (("measure", "FILE", "-o", "nowhere/table.json"), "no folder 'nowhere' to write table.json in"),
+        (("measure", "FILE", "-o", "."), ". cannot be written; give a file of yours"),
         (("tables", "show", "FILE"), " is no id of a latency table; `blockwright tables` lists them"),
         (("tables", "add", "FILE"), "/device: field required (and 18 more)"),
     ],
-    ids=["no request", "another mode", "no folder", "no id", "no table"],
+    ids=["no request", "another mode", "no folder", "a folder", "no id", "no table"],
 )
 def test_what_cannot_be_measured_or_brought_is_one_line(
     run: Run, request_file: Path, arguments: tuple[str, ...], message: str
@@ -119,6 +137,28 @@ def test_what_cannot_be_measured_or_brought_is_one_line(
     found = run(*(str(request_file) if each == "FILE" else each for each in arguments))
     assert (found.status, found.out) == (2, "")
     assert message.lower() in found.err.lower()
+    assert found.err.count("\n") == 1
+
+
+def test_more_threads_than_the_machine_has_are_not_measured(run: Run, request_file: Path) -> None:
+    body = json.loads(request_file.read_text())
+    request_file.write_text(json.dumps({**body, "resources": {"cpus": 1000}}))
+    found = run("measure", str(request_file))
+    assert (found.status, found.out) == (2, "")
+    assert re.fullmatch(r"blockwright: resources.cpus is 1000 and this machine has \d+ CPUs; .+\n", found.err)
+
+
+def test_memory_that_runs_out_while_measuring_is_one_line(
+    run: Run, request_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def out_of_memory(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 17179869184 bytes.")
+
+    monkeypatch.setattr("nas.measure.measure_table", out_of_memory)
+    found = run("measure", str(request_file))
+    assert (found.status, found.out) == (1, "")
+    assert found.err.startswith("blockwright: memory ran out; ")
+    assert "batch and query_length of task.serve" in found.err
     assert found.err.count("\n") == 1
 
 
@@ -131,11 +171,20 @@ def test_what_cannot_be_measured_or_brought_is_one_line(
         ({"device": {str(n): "a" for n in range(33)}}, "/device"),
         ({"offset_ms": -1}, "/offset_ms"),
         ({"offset_ms": 1e10}, "/offset_ms"),
+        ({"error_median": 1e7}, "/error_median"),
+        ({"error_p95": 1e308}, "/error_p95"),
         ({"serve": {"mode": "sleep"}}, "/serve/mode"),
-        ({"entries": {str(n): {"block": "ffn", "options": {}, "median_ms": 1, "iqr_ms": 0, "n_runs": 1}
-                      for n in range(257)}}, "/entries"),
+        ({"entries": {"a\x1b[2J": ENTRY}}, "/entries/a\x1b[2J/[key]"),
+        ({"entries": {"a": {**ENTRY, "block": "a\nb"}}}, "/entries/a/block"),
+        ({"entries": {"a": {**ENTRY, "options": {"a\x9b": 1}}}}, "/entries/a/options"),
+        ({"entries": {"a": {**ENTRY, "options": {"a": [{"b": "\x1b]0;title"}]}}}}, "/entries/a/options"),
+        ({"entries": {str(n): ENTRY for n in range(257)}}, "/entries"),
     ],
-    ids=["version", "control characters", "long text", "many texts", "negative", "endless", "mode", "many entries"],
+    ids=[
+        "version", "control characters", "long text", "many texts", "negative", "endless", "endless error",
+        "endless p95", "mode", "control characters in a key", "in a block", "in an option's name", "in an option",
+        "many entries",
+    ],
 )  # fmt: skip
 def test_a_table_that_could_do_harm_is_refused(service: Running, change: dict[str, Any], pointer: str) -> None:
     answer = service.http.post("/api/v1/latency-tables", json={**TABLE, **change})

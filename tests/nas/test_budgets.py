@@ -113,6 +113,17 @@ def test_a_bound_below_the_smallest_architecture_is_refused_with_its_value_and_t
         check_each([bound], [[True, True], [True, False]])
 
 
+def test_a_ratio_to_a_parent_that_costs_nothing_is_refused() -> None:
+    request = tiny.request(budget={"latency": {"ratio_to_parent": 1}})
+    free = tiny.table(request.space, attention=0.0, ffn=0.0).model_copy(update={"offset_ms": 0.0})
+    said = (
+        r"^budget\.latency\.ratio_to_parent is 1, but the interleaved parent costs 0 ms, so no ratio to it says "
+        r"anything; give the bound in ms, or another latency table$"
+    )
+    with pytest.raises(InvalidInput, match=said):
+        bounds(request, free)
+
+
 def test_a_bound_is_met_up_to_rounding() -> None:
     bound = BoundedCost("latency", "ms", (0.1, 0.2), 0.0, 0.3, None)
     assert bound.of([0, 1]) > 0.3

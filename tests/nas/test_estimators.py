@@ -157,6 +157,15 @@ def test_the_temperature_sharpens_what_alpha_steps_mix(monkeypatch: pytest.Monke
     assert sum(mixed[-3:]) / 3 > 0.85
 
 
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_a_temperature_next_to_nothing_keeps_alpha_and_its_records_numbers(estimator: str) -> None:
+    request = tiny.request(method={"n_steps": 20, "tau_end": 5e-324, "alpha_estimator": estimator, "alpha_share": 0.5})
+    search = Search(request, parts=tiny.parts(request), table=tiny.table(request.space))
+    *_, last = search.run()
+    assert torch.isfinite(search.alphas.values).all()
+    assert last.tau == 1e-6
+
+
 def test_two_end_temperatures_end_in_two_alphas() -> None:
     ends = []
     for tau in (0.1, 5.0):

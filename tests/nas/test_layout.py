@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from nas.architecture import Architecture
 from nas.config import SearchRequest, SlotChoice
@@ -54,6 +55,13 @@ def test_the_rest_of_the_request_stays_and_the_present_model_is_a_baseline() -> 
     assert built("AFAF", request=stated).retrain.baselines == ()
     encoder = built("sgu,amlp", request={"preset": "gmlp-small"})
     assert encoder.retrain.baselines == ("present",)  # the preset's space has no interleaved parent
+
+
+def test_a_request_may_name_the_present_model_before_its_layout_is_there() -> None:
+    stated = {"preset": "decoder", "retrain": {"baselines": ["present"]}}
+    assert built("AFAF", request=stated).retrain.baselines == ("present",)
+    with pytest.raises(ValidationError, match="does not say what stands in each slot"):
+        built("AFA?", request=stated)
 
 
 def test_nothing_said_changes_nothing() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -57,6 +58,27 @@ def test_gradient_of_the_penalty_is_dual_times_pi_times_excess_over_the_mean_and
         shift[index] = 1e-6
         up, down = penalty(alpha.detach() + shift), penalty(alpha.detach() - shift)
         assert float(gradient[index]) == pytest.approx(float((up - down) / 2e-6), rel=1e-6)
+
+
+@pytest.mark.parametrize("target", [0.0, 5e-324, 1e-30])
+@pytest.mark.parametrize("kind", ["dual", "hinge"])
+@pytest.mark.parametrize("costs", [COSTS, (0.0, 0.0, 0.0), (1e15, 0.0, 0.0)], ids=["some", "none", "many"])
+def test_a_bound_of_next_to_nothing_presses_within_the_range_of_numbers(
+    target: float, kind: str, costs: Sequence[float]
+) -> None:
+    pressure = pressing([bound(target, costs, 0.0)], pressure=kind)
+    alpha = torch.zeros(4, 3, requires_grad=True)
+    probabilities = torch.softmax(alpha, -1)
+    pressure.update(probabilities)
+    json.dumps(pressure.state(), allow_nan=False)  # a checkpoint holds it
+    penalty = pressure.penalty(probabilities, 100)
+    if not any(costs):
+        assert float(torch.as_tensor(penalty).detach()) == 0
+        return
+    assert isinstance(penalty, Tensor)
+    (gradient,) = torch.autograd.grad(penalty, alpha)
+    assert torch.isfinite(gradient.square()).all()  # Adam takes squares
+    assert (gradient[:, 0] > 0).all()
 
 
 def test_a_candidate_that_may_not_stand_in_a_slot_gets_no_gradient() -> None:

@@ -425,6 +425,13 @@ def test_a_search_too_short_to_update_alpha_says_so(files: Files, tmp_path: Path
         run_local(request, tmp_path / "brief", files, lambda kind, data: None, tiny.table(request.space))
 
 
+def test_a_search_whose_time_is_up_before_alpha_was_updated_names_max_minutes(files: Files, tmp_path: Path) -> None:
+    request = lively(method={"max_minutes": 1e-9})
+    said = r"alpha was never updated: the search ended after \d+ of \d+ weight updates: max_minutes is 1e-09; raise it$"
+    with pytest.raises(SearchFailed, match=said):
+        run_local(request, tmp_path / "late", files, lambda kind, data: None, tiny.table(request.space))
+
+
 def test_a_failing_trial_fails_the_search_with_its_name(files: Files, tmp_path: Path) -> None:
     folder = tmp_path / "tampered"
     another = text_file(tiny.text(seed=1), tmp_path)

@@ -11,7 +11,6 @@ from nas.budgets import bounds
 from nas.config import SearchRequest, ServeMode
 from nas.cost import LatencyTable, entry_key
 from nas.derive import check_budget
-from nas.errors import InvalidInput
 from nas.measure import device_description, measure_table
 from workers import memory
 from workers.data import prepare
@@ -40,10 +39,7 @@ def measure(request: SearchRequest, store: Store, trials: TrialRunner) -> Inputs
     key = table_key(request, first, device)
     if request.latency_table is not None:
         table = store.table_by_id(request.latency_table)
-        if table.serve != first:
-            raise InvalidInput(
-                f"latency table {table.id} holds for {_words(table.serve)}; the request serves {_words(first)} first"
-            )
+        table.check(request.space, first)
     else:
         table = store.table(key) or trials.call(request.resources, _measured, request, 0)
     check_budget(request, bounds(request, table))
@@ -60,11 +56,6 @@ def measure(request: SearchRequest, store: Store, trials: TrialRunner) -> Inputs
     return Inputs(request, table, prepared, tables)
 
 
-def _words(serve: ServeMode) -> str:
-    memory = f" behind {serve.memory_length} in memory" if serve.memory_length else ""
-    return f"{serve.mode} of {serve.batch} x {serve.query_length} tokens{memory}"
-
-
 def table_key(request: SearchRequest, serve: ServeMode, device: Mapping[str, str]) -> str:
     """What a table was measured for: device with software and threads, and the entries at their shapes."""
     entries = sorted(entry_key(candidate, request.space, serve) for candidate in request.space.candidates)
@@ -78,4 +69,7 @@ def _measured(request: SearchRequest, mode: int) -> LatencyTable:
     """The table of a serve mode, where a trial would run: on its machine, and only if its supernet has room there."""
     memory.check_room(request.space, "cuda" if request.resources.gpus > 0 else "cpu", request.resources.n_ranks)
     threads = max(1, int(request.resources.cpus))
-    return measure_table(request.space, request.task.serve[mode], vocab_size=request.task.vocab_size, threads=threads)
+    with memory.explained(memory.ADVICE_MEASURING):
+        return measure_table(
+            request.space, request.task.serve[mode], vocab_size=request.task.vocab_size, threads=threads
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from nas import guards
 from nas.budgets import ROUNDING, BoundedCost, bounds
 from nas.errors import SearchFailed
 from nas.steps import StepRecord
@@ -129,6 +130,8 @@ def _ended(values: dict[str, float], records: Sequence[StepRecord], bound: Bound
         loss = record.val_loss_argmax if record.val_loss is None else record.val_loss
         if loss is None:
             reason = "alpha was never updated; give the search more steps, or a smaller warmup_share"
+            if cut := guards.cut_short(record):
+                reason = f"alpha was never updated: {cut}; raise it"
             return Told(values, "failed", rung=len(SHARES), reason=reason)
         losses.append(loss)
     return Told(values, "succeeded", tuple(losses), _mean_cost(records, bound), len(SHARES))
