@@ -17,7 +17,7 @@ from torch import Generator, Tensor, nn
 
 from nas.config import Method, SearchSpace
 
-N_NULLS = 64
+N_NULLS = 256
 _LARGEST = 5.0  # 10 nats behind, a candidate is drawn once in 22,000 paths: further is for ever
 
 
@@ -114,20 +114,22 @@ class Alphas:
         return (self.mean / error.clamp_min(1e-12)).masked_fill(~self.allowed, 0.0).float()
 
     def null_gaps(self) -> Tensor:
-        """(L,) gap between the two largest entries that none of the copies is beyond in any slot.
+        """(L,) how far ahead of all others each slot's leader comes by chance: none of the copies is further.
 
-        One more copy would be in 1 of 65 searches. That is not 5 of 100 because alpha without a signal drifts further
-        than its copies: the gradients come of its own leaders (docs/benchmarks.md). Each copy counts by the slot where
-        it is furthest out, in that slot's standard deviations from its median: the maximum statistic of Westfall and
-        Young (1993), which also allows for slots that move together. Where one candidate is allowed there is nothing
-        to decide: chance reaches 0, and any gap is beyond it.
+        It is asked of the candidate that leads in alpha: what a budget pulls to identity leads there in every copy, and
+        the data say so only beyond that; a block that leads against the pull leads in few. Each copy counts by the slot
+        where it is furthest out, in that slot's standard deviations from its median: the maximum statistic of Westfall
+        and Young (1993), which also allows for slots that move together. Where one candidate is allowed there is
+        nothing to decide: chance reaches 0, and any gap is beyond it.
         """
         free = self.allowed.sum(dim=-1) > 1
         gaps = torch.zeros(len(free))
         if free.any():
-            top = self.nulls.detach().masked_fill(~self.allowed, -torch.inf)[:, free].topk(2, dim=-1).values
-            drifts = top[..., 0] - top[..., 1]  # (S, slots with a choice)
-            middle, spread = drifts.median(dim=0).values, drifts.std(dim=0)
-            furthest = ((drifts - middle) / spread.clamp_min(1e-12)).amax(dim=1)
-            gaps[free] = middle + furthest.max() * spread
+            leaders = self.logits.detach().argmax(dim=-1)[free]  # (F,) slots with a choice
+            nulls = self.nulls.detach().masked_fill(~self.allowed, -torch.inf)[:, free]
+            places = leaders[None, :, None].expand(len(nulls), -1, 1)
+            ahead = nulls.gather(-1, places)[..., 0] - nulls.scatter(-1, places, -torch.inf).amax(dim=-1)  # (S, F)
+            middle, spread = ahead.median(dim=0).values, ahead.std(dim=0)
+            furthest = ((ahead - middle) / spread.clamp_min(1e-12)).amax(dim=1)
+            gaps[free] = (middle + furthest.max() * spread).clamp_min(0.0)
         return gaps

@@ -31,8 +31,8 @@ class StepRecord:
         dual: what the budget's pressure stands at, nats per token for a cost of once the budget; 0 presses nothing.
         tokens_per_s: training tokens per second since the last record; it may differ in a rerun.
         probabilities: softmax(alpha) in float32, (L, K); never a sample.
-        null_gaps: (L,) the gap between the two largest alphas that none of 64 copies with sign-flipped gradients is
-            beyond in any slot.
+        null_gaps: (L,) how far ahead of all others the leading alpha comes in none of 256 copies with sign-flipped
+            gradients, in any slot.
         updates: (L, K) weight updates each candidate has had.
         z: (L, K) mean of each alpha's gradient on its data, penalties left out, over its standard error; positive
             where descent would lower alpha.

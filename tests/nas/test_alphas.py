@@ -69,9 +69,24 @@ def test_a_budget_that_presses_decides_nothing_by_itself() -> None:
         for _ in range(100):
             alphas.update(torch.randn(6, 4, generator=noise), penalty)
         assert alphas.probabilities()[:, 3].mean() > 0.3  # pushed indeed: a quarter is equal
+        assert alphas.null_gaps().max() > 0
         top = alphas.values.detach().topk(2, dim=-1).values
         beyond += int((top[:, 0] - top[:, 1] > alphas.null_gaps()).sum())
     assert beyond <= 3  # of 60
+
+
+def test_what_leads_against_a_budgets_pull_is_seen() -> None:
+    noise = seeded(6)
+    penalty = torch.tensor([[0.3, 0.1, -0.1, -0.3]] * 6)
+    for trial in range(3):
+        alphas = make(trial, allowed=[[True] * 4] * 6)
+        for _ in range(100):
+            gradient = torch.randn(6, 4, generator=noise)
+            gradient[0, 0] -= 1.5  # the data ask for what the budget pushes down most
+            alphas.update(gradient, penalty)
+        top = alphas.values.detach()[0].topk(2)
+        assert int(top.indices[0]) == 0
+        assert float(top.values[0] - top.values[1]) > alphas.null_gaps()[0]
 
 
 def test_the_level_of_one_slot_does_not_depend_on_the_scale_of_another() -> None:
@@ -84,11 +99,14 @@ def test_the_level_of_one_slot_does_not_depend_on_the_scale_of_another() -> None
     with torch.no_grad():
         alphas.nulls[:, 1] *= 10
     gaps = alphas.null_gaps()
-    top = alphas.nulls.detach().topk(2, dim=-1).values
-    drifts = top[..., 0] - top[..., 1]
-    furthest = drifts / gaps >= 1 - 1e-6
-    assert int(furthest[:, :2].sum()) == 1  # one copy in one slot is what sets the level
-    out = (gaps[:2] - drifts[:, :2].median(dim=0).values) / drifts[:, :2].std(dim=0)
+    nulls = alphas.nulls.detach()
+    leads = []  # of alpha's leader before the others, in each copy
+    for slot, leader in enumerate(alphas.values.argmax(dim=-1).tolist()):
+        others = [choice for choice in range(3) if choice != leader]
+        leads.append(nulls[:, slot, leader] - nulls[:, slot, others].amax(dim=-1))
+    ahead = torch.stack(leads, dim=-1)
+    assert int((ahead / gaps >= 1 - 1e-6)[:, :2].sum()) == 1  # one copy in one slot is what sets the level
+    out = (gaps[:2] - ahead[:, :2].median(dim=0).values) / ahead[:, :2].std(dim=0)
     torch.testing.assert_close(out[0], out[1])
     assert gaps[2] == 0  # what has no gradient goes nowhere
 
