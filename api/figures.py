@@ -9,6 +9,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from api.foreseen import sentence
 from api.looks import Looks
 from api.plain import plain
 
@@ -62,6 +63,8 @@ def figures(found: Mapping[str, Any], drawn: Looks) -> Table:
         "export",
         f"{export['file']}, logits equal to the trained model's within {export['logits_max_abs_difference']:.1e}",
     )
+    if found.get("estimate") is not None:
+        table.add_row("a search trial", Text(sentence(found["estimate"])))
     table.add_row("seconds", ", ".join(f"{name} {value:.0f}" for name, value in found["seconds"].items()))
     return table
 

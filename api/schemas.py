@@ -55,6 +55,25 @@ class Best(BaseModel):
     )
 
 
+class TrialMeasured(BaseModel):
+    """Mean seconds that the search trials behind a result took."""
+
+    seconds: float = Field(description="of all phases but the parsimony pass")
+    prune_seconds: float = Field(description="of the parsimony pass")
+
+
+class TrialEstimate(BaseModel):
+    """What a search trial was estimated to take before one was placed; or why there is no estimate."""
+
+    memory_bytes: int | None = Field(None, description="at the peak: weights, moments, and what a step holds")
+    seconds: float | None = Field(None, description="of all phases but the parsimony pass")
+    prune_seconds: float | None = Field(None, description="of the parsimony pass, at most")
+    reason: str | None = Field(None, description="why there is no estimate")
+    measured: TrialMeasured | None = Field(
+        None, description="in a result, what the trials took; null where max_minutes ended them all"
+    )
+
+
 class Search(BaseModel):
     """One search, with all that a list or a page head needs."""
 
@@ -75,6 +94,7 @@ class Search(BaseModel):
     progress: Progress
     request: dict[str, Any] = Field(description="the request with every default written out")
     latency_table: str | None = Field(description="id of the latency table in use")
+    estimate: TrialEstimate | None = Field(description="null in lists, and before it is made")
     result: dict[str, Any] | None = Field(description="what /report answers, once the search has succeeded")
     strip: Strip | None = Field(description="null before the first report")
     best: Best | None = Field(description="null before the first validation")
@@ -391,6 +411,7 @@ class Result(BaseModel):
     cut_short: list[str] = Field(
         [], description="a line for each trial behind these figures that max_minutes ended; empty in older results"
     )
+    estimate: TrialEstimate | None = Field(None, description="null in results of older versions")
     seconds: dict[str, float] = Field(description="measuring, searching, deriving, retraining, exporting, total")
 
 

@@ -49,7 +49,7 @@ def _moment(value: datetime) -> str:
     return moment(value) or ""
 
 
-def search(row: Search, standing: Standing) -> schemas.Search:
+def search(row: Search, standing: Standing, estimate: Mapping[str, Any] | None = None) -> schemas.Search:
     progress = row.progress
     return schemas.Search(
         id=row.id,
@@ -69,6 +69,7 @@ def search(row: Search, standing: Standing) -> schemas.Search:
         ),
         request=row.request,
         latency_table=row.latency_table_id,
+        estimate=None if estimate is None else schemas.TrialEstimate(**estimate),
         result=row.result,
         strip=_strip(row.labels, standing),
         best=_best(row.request, standing),

@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from api import show
+from api.foreseen import sentence
 from api.looks import looks
 from api.plain import plain
 from nas.config import Method
@@ -48,6 +49,7 @@ class Picture:
         self.request = request
         self.stage = "queued"
         self.warning: str | None = None
+        self.estimate: str | None = None  # of a search trial, in a sentence
         self._now = now
         self._looks = looks(request["space"]["candidates"])
         self._labels = [candidate["label"] for candidate in request["space"]["candidates"]]
@@ -75,6 +77,8 @@ class Picture:
             self.stage = data["stage"]
         elif kind == "warning":
             self.warning = plain(data["message"])
+        elif kind == "estimate":
+            self.estimate = plain(sentence(data))
         elif kind == "trial":
             trial = self._trial(data)
             trial.is_over = data["state"] == "succeeded" or (data["state"] == "cancelled" and bool(data.get("reason")))
@@ -139,6 +143,8 @@ class Picture:
             strip = self._strip(trial) if trial.matrices is not None else Text()
             rows.add_row(f"{trial.kind} {trial.seed}", f"step {trial.step}", _state(trial.row), strip)
         parts: list[RenderableType] = [head, rows]
+        if self.estimate and self.stage in ("measuring", "searching"):
+            parts.insert(1, Text(self.estimate, style="dim"))
         if self.warning:
             parts.append(Text(f"warning: {self.warning}", style="yellow"))
         return Group(*parts)
@@ -203,6 +209,8 @@ class Display:
         now = time.monotonic()
         if kind == "warning":
             self._console.print(f"warning: {self._picture.warning}", markup=False, soft_wrap=True)
+        elif kind == "estimate":
+            self._console.print(self._picture.estimate, markup=False, soft_wrap=True)
         elif self._picture.stage != self._shown[0] or now - self._shown[1] >= PLAIN_S:
             self._shown = (self._picture.stage, now)
             self._console.print(self._picture.line(), markup=False, soft_wrap=True)

@@ -23,6 +23,7 @@ TYPES = (
     "checkpoint",
     "warning",
     "latency_table",
+    "estimate",
     "architecture",
     "rule",
     "artifact",
@@ -121,6 +122,13 @@ def warnings(connection: Connection, search_id: str, *, limit: int = 200) -> lis
         for row in connection.execute(statement)
     ]
     return found[::-1]
+
+
+def first(connection: Connection, search_id: str, kind: str) -> Event | None:
+    """The first event of a type; None where there is none, or no such search."""
+    statement = select(events).where(events.c.search_id == search_id, events.c.type == kind)
+    row = connection.execute(statement.order_by(events.c.number).limit(1)).one_or_none()
+    return None if row is None else Event(search_id, row.number, row.type, row.data, clock.moment(row.created_at))
 
 
 def last_numbers(connection: Connection, search_ids: Iterable[str]) -> dict[str, int]:

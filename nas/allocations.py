@@ -5,7 +5,9 @@ No resident memory is read: that of a shared machine tells of the allocator's ha
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 import torch
@@ -26,7 +28,7 @@ def peak_bytes(run: Callable[[], Out], device: str = "cpu") -> tuple[int, Out]:
         out = run()
         torch.cuda.synchronize(device)
         return torch.cuda.max_memory_allocated(device) - before, out
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+    with _silence(), profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
         out = run()
     changes = [
         (event.start_ns(), event.nbytes())
@@ -38,3 +40,16 @@ def peak_bytes(run: Callable[[], Out], device: str = "cpu") -> tuple[int, Out]:
         held += change
         peak = max(peak, held)
     return peak, out
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Without what the profiler's C++ code writes to the process's standard error, in the middle of a display."""
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)

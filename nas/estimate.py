@@ -1,7 +1,7 @@
 """What a search trial will take, before it is placed: memory and wall time.
 
-Measured, not modelled: a search of the same shapes runs one fair round of weight steps and some alpha steps, and is
-thrown away, which costs about as much as a hundredth of a default trial. Ours. L slots, K candidates.
+Measured, not modelled: searches of the same shapes run some fair rounds of weight and alpha steps, and are thrown away.
+Ours. L slots, K candidates.
 """
 
 from __future__ import annotations
@@ -38,10 +38,6 @@ class Estimate:
     prune_seconds: float
     parts: dict[str, float]
 
-    def __str__(self) -> str:
-        prune = f" and at most {self.prune_seconds:,.0f} s of parsimony pass" if self.prune_seconds else ""
-        return f"about {self.seconds:,.0f} s a trial{prune}, {self.memory_bytes / 1e6:,.0f} MB"
-
 
 def estimate(
     request: SearchRequest,
@@ -68,12 +64,17 @@ def estimate(
         _wait(device)
         return clock() - began
 
-    weights_alone, both = _probe(request, parts, table, device, alpha=False), _probe(request, parts, table, device)
-    memory = _memory(both, device, n_candidates)  # it also warms up
-    weights_alone.advance()
-    weight_s = seconds_of(lambda: [weights_alone.advance() for _ in range(n_candidates)]) / n_candidates
-    both_s = seconds_of(lambda: [both.advance() for _ in range(n_candidates)]) / n_candidates
-    alpha_s = max(0.0, both_s - weight_s)
+    def step_s(probe: Search) -> float:
+        return seconds_of(lambda: [probe.advance() for _ in range(n_candidates)]) / n_candidates
+
+    weights_alone = _probe(request, parts, table, device, alpha=False)
+    for _ in range(n_candidates):  # one fair round: all weights have moments then
+        weights_alone.advance()
+    weight_s = step_s(weights_alone)
+    del weights_alone  # where a trial just has room, two have none
+    both = _probe(request, parts, table, device)
+    memory = _memory(both, device, n_candidates)
+    alpha_s = max(0.0, step_s(both) - weight_s)
     record_s = seconds_of(lambda: both.record(tokens_per_s=None, last=False))
     paths = [[number] * n_slots for number in range(n_candidates)]
     score_s = seconds_of(lambda: [both.losses(both.path_nats(path)) for path in paths]) / n_candidates
@@ -87,6 +88,11 @@ def estimate(
     }
     prune_s = (method.most_steps - method.n_steps) * weight_s
     return Estimate(int(sum(memory.values())), sum(found.values()), prune_s, {**memory, **found})
+
+
+def n_probing(request: SearchRequest) -> int:
+    """Weight updates that `estimate` makes: five fair rounds, three of them with an alpha update behind each."""
+    return 5 * len(request.space.candidates)
 
 
 def rows_with_room(

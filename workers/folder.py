@@ -99,6 +99,9 @@ class FolderStore:
         write_json(self._folder / "table.json", table.model_dump(mode="json"))
         self._on_event("latency_table", {"id": table.id})
 
+    def estimate(self, found: Mapping[str, Any]) -> None:
+        self._on_event("estimate", dict(found))
+
     def plan(self, trials: Sequence[Planned]) -> None:
         for trial in trials:
             state = "succeeded" if any(saved.last for saved in self._trial(trial.key).saved) else "queued"

@@ -159,6 +159,11 @@ class Recorder:
             latency_tables.put(connection, self._lease, table_id=table.id, key=key, body=table.model_dump(mode="json"))
             searches.set_inputs(connection, self._lease, request=written_out, latency_table_id=table.id)
 
+    def estimate(self, found: Mapping[str, Any]) -> None:
+        with transaction(self._engine) as connection:
+            if events.first(connection, self._lease.search_id, "estimate") is None:  # else an earlier attempt told it
+                events.append(connection, self._lease, [("estimate", found)])
+
     def plan(self, trials: Sequence[Planned]) -> None:
         wanted = [
             trial_rows.NewTrial(

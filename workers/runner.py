@@ -41,6 +41,7 @@ def run_search(request: SearchRequest, store: Store, trials: TrialRunner) -> dic
         inputs = stages.measure(request, store, trials)
     with stage("searching"):
         searched = stages.search(inputs, store, trials)
+        took = stages.measured(inputs, searched, store)
     with stage("deriving"):
         derived = stages.derive_all(inputs, searched, store, trials)
         rule = stages.infer_rule(derived, store)
@@ -64,6 +65,7 @@ def run_search(request: SearchRequest, store: Store, trials: TrialRunner) -> dic
         "positions": {"derived": winner.positions, "parent": parent.positions if parent else None},
         "export": exported,
         "cut_short": [*searched.cut_short, *winner.cut_short, *(parent.cut_short if parent else ())],
+        "estimate": {**inputs.estimate, "measured": took},
         "seconds": seconds,
     }
     path = store.folder / "result.json"

@@ -146,6 +146,9 @@ class Store(Protocol):
     def inputs(self, request: SearchRequest, table: LatencyTable, key: str) -> None:
         """Keep the request, which now names the data's fingerprint and the table, and the table under its key."""
 
+    def estimate(self, found: Mapping[str, Any]) -> None:
+        """Tell what a search trial is estimated to take, once per search: a restart says it again."""
+
     def plan(self, trials: Sequence[Planned]) -> None:
         """These trials will run; those known from before are left as they are."""
 

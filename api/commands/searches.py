@@ -21,6 +21,7 @@ from api.commands.layout import Around, Forbid, built_around
 from api.commands.presets import Preset, RequestFile, given
 from api.commands.refuse import Refused
 from api.commands.sources import plain_file
+from api.foreseen import sentence
 from api.looks import looks as look_of
 from api.plain import plain
 from api.watching import Display, Picture
@@ -120,6 +121,8 @@ def show(search_id: SearchId = None, as_json: AsJson = False, url: Url = None, d
         if found["result"] is not None:
             drawing.print_result(found["result"], console)
             return
+        if found["estimate"] is not None:
+            console.print(sentence(found["estimate"]), markup=False, soft_wrap=True)
         seeds = {trial["id"]: trial for trial in client.trials(found["id"]) if trial["kind"] == "search"}
         newest = {row["trial"]: row for row in client.probabilities(found["id"], stride=_NEWEST_ONLY, evidence=True)}
         looks = look_of(found["request"]["space"]["candidates"])

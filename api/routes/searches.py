@@ -16,7 +16,19 @@ from api.deps import BIGGEST, Cursor, Database, DataDir, SearchId, tagged
 from api.errors import ApiError
 from api.examples import REQUEST
 from api.plain import plain
-from db import architectures, artifacts, folders, ids, latency_tables, reports, rules, searches, standings, trials
+from db import (
+    architectures,
+    artifacts,
+    events,
+    folders,
+    ids,
+    latency_tables,
+    reports,
+    rules,
+    searches,
+    standings,
+    trials,
+)
 from db.engine import reading, transaction
 from db.errors import NotFound
 from db.paging import Page
@@ -255,7 +267,9 @@ def get_log(
 
 
 def _search(connection: Connection, row: searches.Search) -> schemas.Search:
-    return views.search(row, standings.of_searches(connection, [row.id])[row.id])
+    told = events.first(connection, row.id, "estimate")
+    standing = standings.of_searches(connection, [row.id])[row.id]
+    return views.search(row, standing, None if told is None else told.data)
 
 
 def _all_of(

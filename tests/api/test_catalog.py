@@ -8,7 +8,7 @@ from pydantic import Field
 
 from api.examples import REQUEST
 from api.routes.catalog import options_schema
-from db import datasets, latency_tables, searches
+from db import datasets, events, latency_tables, searches
 from db.engine import transaction
 from nas import catalog
 from nas.config import SearchRequest, SearchSpace, Tokenizer
@@ -122,6 +122,20 @@ def test_measured_tables_are_listed_and_read_by_id(service: Running, claimed: Cl
     assert (row["id"], row["n_entries"], row["error_median"]) == ("a" * 32, 0, 0.01)
     assert service.http.get(f"/api/v1/latency-tables/{'a' * 32}").json() == TABLE
     assert service.http.get(f"/api/v1/searches/{claimed.id}").json()["latency_table"] == "a" * 32
+
+
+def test_a_search_tells_what_a_trial_was_estimated_to_take(service: Running, claimed: Claimed) -> None:
+    path = f"/api/v1/searches/{claimed.id}"
+    assert service.http.get(path).json()["estimate"] is None
+    with transaction(service.engine) as connection:
+        events.append(
+            connection, claimed.lease, [("estimate", {"memory_bytes": 8, "seconds": 1.5, "prune_seconds": 0.5})]
+        )
+    assert service.http.get(path).json()["estimate"] == {
+        "memory_bytes": 8, "seconds": 1.5, "prune_seconds": 0.5, "reason": None, "measured": None,
+    }  # fmt: skip
+    (listed,) = service.http.get("/api/v1/searches").json()["items"]
+    assert listed["estimate"] is None
 
 
 def test_a_table_from_elsewhere_can_be_brought_and_named_in_a_request(service: Running) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from api import cli, client
 from api.version import installed
-from db import latency_tables, revision, searches
+from db import events, latency_tables, revision, searches
 from db.engine import transaction
 from db.reports import NewReport
 from db.reports import insert as insert_reports
@@ -196,7 +196,9 @@ def test_a_search_under_way_shows_its_warnings_and_what_each_block_buys(
         effect_se=[[0.0, 0.01, 0.01], [None, 0.0, 0.002]],
         warning="slot 1: ranking flipped",
     )
+    foreseen = {"memory_bytes": 210_000_000, "seconds": 85.2, "prune_seconds": 0.0}
     with transaction(service.engine) as connection:
+        events.append(connection, claimed.lease, [("estimate", foreseen)])
         latency_tables.put(connection, claimed.lease, table_id=table.id, key="k", body=table.model_dump(mode="json"))
         insert_reports(connection, claimed.lease, [NewReport(claimed.trial, pruned)])
     without = served("show", claimed.id).out
@@ -205,6 +207,7 @@ def test_a_search_under_way_shows_its_warnings_and_what_each_block_buys(
         searches.set_inputs(connection, claimed.lease, request=request, latency_table_id=table.id)
     text = served("show", claimed.id).out
     assert "warning: slot 1: ranking flipped" in text
+    assert "\nabout 85 s and 210 MB a trial\n" in text
     assert "what each block of seed 0 buys after 20 steps" in text
     rows = [" ".join(line.split()) for line in text.splitlines()]
     assert "1 A attention +0.1250 ± 0.0100 +0.500 -4.5 identity" in rows

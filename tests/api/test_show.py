@@ -230,6 +230,34 @@ def test_a_result_says_which_trials_time_ended() -> None:
     assert "time was up" not in printed(RESULT)
 
 
+@pytest.mark.parametrize(
+    ("estimate", "told"),
+    [
+        (
+            {"memory_bytes": 1_234_000_000, "seconds": 5520.0, "prune_seconds": 0.0, "measured": None},
+            "about 92 min and 1.2 GB a trial",
+        ),
+        (
+            {
+                "memory_bytes": 210_000_000, "seconds": 85.2, "prune_seconds": 40.4,
+                "measured": {"seconds": 83.4, "prune_seconds": 7.25},
+            },
+            "about 85 s and 210 MB a trial, parsimony pass at most 40 s more; measured 83 s, parsimony pass 7.2 s",
+        ),
+        (
+            {"reason": "trials differ", "measured": {"seconds": 3.0, "prune_seconds": 0.0}},
+            "no estimate of a trial: trials differ; measured 3.0 s",
+        ),
+    ],
+    ids=["not measured", "measured", "no estimate"],
+)  # fmt: skip
+def test_a_result_tells_what_a_trial_was_estimated_to_take_and_took(estimate: dict[str, Any], told: str) -> None:
+    whole = {**RESULT, "estimate": estimate}
+    assert f"a search trial {told}" in [" ".join(row.split()) for row in printed(whole).splitlines()]
+    assert Result.model_validate(whole).model_dump(exclude_unset=True) == whole
+    assert "a search trial" not in printed(RESULT)
+
+
 def test_what_was_never_compared_has_no_figure() -> None:
     found = held({"path": [0, 2], "z": None, "effect_nats": None, "effect_se": None}, by_chance=[1])
     assert found is not None

@@ -102,6 +102,27 @@ def test_a_local_run_tells_the_same_story() -> None:
     assert "seed 1: search, train 2.500" in picture.line()
 
 
+def test_an_estimate_is_printed_once_and_stands_in_the_picture_until_trials_have_ended() -> None:
+    out = io.StringIO()
+    picture = Picture(REQUEST, now=lambda: 0.0)
+    told = {"memory_bytes": 210_000_000, "seconds": 85.2, "prune_seconds": 40.4}
+    with Display(picture, Console(file=out, width=200)) as display:
+        display.tell("estimate", told, at=0.0)
+        display.tell("stage", {"stage": "searching"}, at=1.0)
+    line = "about 85 s and 210 MB a trial, parsimony pass at most 40 s more"
+    assert out.getvalue().splitlines()[0] == line
+    assert out.getvalue().count(line) == 1
+
+    def drawn() -> str:
+        console = Console(record=True, width=140, file=io.StringIO())
+        console.print(picture)
+        return console.export_text()
+
+    assert line in drawn()
+    picture.tell("stage", {"stage": "deriving"}, at=2.0)
+    assert line not in drawn()
+
+
 def test_without_a_terminal_a_line_is_printed_at_each_stage() -> None:
     out = io.StringIO()
     with Display(Picture(REQUEST, now=lambda: 0.0), Console(file=out, width=200)) as display:

@@ -103,7 +103,8 @@ def _weights(folder: Path) -> bytes:
 
 
 def _timeless(result: dict[str, Any]) -> dict[str, Any]:
-    kept = {name: value for name, value in result.items() if name not in ("latency", "latencies", "seconds", "export")}
+    of_time = ("latency", "latencies", "estimate", "seconds", "export")
+    kept = {name: value for name, value in result.items() if name not in of_time}
     return {**kept, "search": {name: value for name, value in result["search"].items() if name != "id"}}
 
 
@@ -124,7 +125,7 @@ def assert_told_once(service: UnderTest, search_id: str) -> None:
     told = service.events(search_id)
     assert [event.number for event in told] == [*range(1, service.search(search_id).last_event + 1)]
     kinds = [event.type for event in told]
-    once = ("queued", "latency_table", "rule", "result", "succeeded")
+    once = ("queued", "latency_table", "estimate", "rule", "result", "succeeded")
     assert [kinds.count(kind) for kind in once] == [1] * len(once), kinds
     for kind in ("checkpoint", "artifact", "architecture"):
         data = [json.dumps(event.data, sort_keys=True) for event in told if event.type == kind]

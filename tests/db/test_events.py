@@ -43,6 +43,19 @@ def test_the_newest_warnings_come_oldest_first(engine: Engine) -> None:
         assert events.warnings(connection, second) == []
 
 
+def test_the_first_event_of_a_type_is_found(engine: Engine) -> None:
+    one, other = queued(engine), queued(engine)
+    with transaction(engine) as connection:
+        for word in ("a", "b"):
+            events.append_unfenced(connection, one, [("estimate", {"reason": word})])
+    with reading(engine) as connection:
+        found = events.first(connection, one, "estimate")
+        assert found is not None
+        assert (found.number, found.data) == (2, {"reason": "a"})
+        assert events.first(connection, other, "estimate") is None
+        assert events.first(connection, "unknown", "queued") is None
+
+
 def test_numbers_have_no_gap_whoever_writes_at_once(engine: Engine) -> None:
     """The runner's reports and warnings, undone transactions, and a cancel from outside, all together."""
     run = started(engine)

@@ -259,6 +259,12 @@ def test_a_table_is_found_by_its_key_and_by_its_id(claimed: Claimed) -> None:
         claimed.recorder.table_by_id("unheard-of")
 
 
+def test_an_estimate_is_told_once(claimed: Claimed) -> None:
+    for _ in range(2):  # a restart says it again
+        claimed.recorder.estimate({"memory_bytes": 8, "seconds": 1.5, "prune_seconds": 0.0})
+    assert claimed.kinds().count("estimate") == 1
+
+
 @pytest.mark.parametrize("url", ["postgresql"], indirect=True)  # an SQLite file has no server
 def test_reports_wait_for_a_server_that_is_restarted(claimed: Claimed, postgresql: Server) -> None:
     claimed.report(0, saved=True)

@@ -6,6 +6,7 @@ Each may be run again after a restart: finished trials are taken from the store,
 from workers.stages.compare import compare as compare
 from workers.stages.derive import derive_all as derive_all
 from workers.stages.derive import infer_rule as infer_rule
+from workers.stages.estimate import measured as measured
 from workers.stages.export import export as export
 from workers.stages.lengths import at_lengths as at_lengths
 from workers.stages.measure import measure as measure

@@ -1,4 +1,7 @@
-"""Measure: encode the data, take or measure a latency table of each serve mode, refuse what cannot end well."""
+"""Measure: encode the data, take or measure a latency table of each serve mode, refuse what cannot end well.
+
+Then a trial's memory and time are estimated, and told before one is placed.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from nas.derive import check_budget
 from nas.measure import device_description, measure_table
 from workers import memory
 from workers.data import prepare
+from workers.stages.estimate import foresee
 from workers.stages.passed_on import Inputs
 from workers.store import Store
 from workers.trials import TrialRunner
@@ -53,7 +57,8 @@ def measure(request: SearchRequest, store: Store, trials: TrialRunner) -> Inputs
             beside = trials.call(request.resources, _measured, request, number)
             store.keep_table(beside, key)
         tables.append(beside)
-    return Inputs(request, table, prepared, tables)
+    folder = None if prepared.folder is None else str(prepared.folder)
+    return Inputs(request, table, prepared, tables, foresee(request, table, folder, store, trials))
 
 
 def table_key(request: SearchRequest, serve: ServeMode, device: Mapping[str, str]) -> str:

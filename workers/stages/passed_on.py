@@ -31,12 +31,14 @@ class Inputs:
         table: latency of each candidate at the first serve mode.
         data: the encoded data.
         tables: of every serve mode, in the request's order.
+        estimate: memory_bytes, seconds and prune_seconds of a search trial, or why there is none as `reason`.
     """
 
     request: SearchRequest
     table: LatencyTable
     data: Prepared
     tables: Sequence[LatencyTable]
+    estimate: Mapping[str, Any]
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ export const EVENT_TYPES = [
   "started",
   "stage",
   "latency_table",
+  "estimate",
   "trial",
   "reports",
   "checkpoint",

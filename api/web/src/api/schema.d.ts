@@ -2307,6 +2307,8 @@ export interface components {
              * @default []
              */
             cut_short: string[];
+            /** @description null in results of older versions */
+            estimate?: components["schemas"]["TrialEstimate"] | null;
             /**
              * Seconds
              * @description measuring, searching, deriving, retraining, exporting, total
@@ -2565,6 +2567,8 @@ export interface components {
              * @description id of the latency table in use
              */
             latency_table: string | null;
+            /** @description null in lists, and before it is made */
+            estimate: components["schemas"]["TrialEstimate"] | null;
             /**
              * Result
              * @description what /report answers, once the search has succeeded
@@ -3357,6 +3361,50 @@ export interface components {
              * @description of all
              */
             n_steps: number;
+        };
+        /**
+         * TrialEstimate
+         * @description What a search trial was estimated to take before one was placed; or why there is no estimate.
+         */
+        TrialEstimate: {
+            /**
+             * Memory Bytes
+             * @description at the peak: weights, moments, and what a step holds
+             */
+            memory_bytes?: number | null;
+            /**
+             * Seconds
+             * @description of all phases but the parsimony pass
+             */
+            seconds?: number | null;
+            /**
+             * Prune Seconds
+             * @description of the parsimony pass, at most
+             */
+            prune_seconds?: number | null;
+            /**
+             * Reason
+             * @description why there is no estimate
+             */
+            reason?: string | null;
+            /** @description in a result, what the trials took; null where max_minutes ended them all */
+            measured?: components["schemas"]["TrialMeasured"] | null;
+        };
+        /**
+         * TrialMeasured
+         * @description Mean seconds that the search trials behind a result took.
+         */
+        TrialMeasured: {
+            /**
+             * Seconds
+             * @description of all phases but the parsimony pass
+             */
+            seconds: number;
+            /**
+             * Prune Seconds
+             * @description of the parsimony pass
+             */
+            prune_seconds: number;
         };
         /**
          * Trials

@@ -7,6 +7,7 @@ type Schemas = components["schemas"];
 type Read<T> = T extends readonly (infer E)[] ? Read<E>[] : T extends object ? { [K in keyof T]: Read<T[K]> } : T;
 
 export type Search = Schemas["Search"];
+export type TrialEstimate = Schemas["TrialEstimate"];
 export type Trial = Schemas["Trial"];
 export type Report = Schemas["Report"];
 export type Probabilities = Schemas["Probabilities"];

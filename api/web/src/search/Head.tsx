@@ -12,6 +12,7 @@ import { Progress, timeLeft } from "../ui/Progress";
 import { StateBadge } from "../ui/StateBadge";
 import { Time } from "../ui/Time";
 import { boundWords } from "./model/cost";
+import { estimateOf } from "./model/estimate";
 import { counted, percent, secondsBetween } from "./model/format";
 import { hasEnded, type Live } from "./model/live";
 import { countedPhases } from "./model/phases";
@@ -23,6 +24,7 @@ export function Head({ live, version, put }: { live: Live; version: number; put:
   const [busy, setBusy] = useState(false);
   const [asking, setAsking] = useState(false);
   const ended = hasEnded(search.state);
+  const estimate = estimateOf(search);
   const model = live.artifacts.find((each) => each.kind === "export");
 
   const act = async (action: () => Promise<void>) => {
@@ -113,6 +115,7 @@ export function Head({ live, version, put }: { live: Live; version: number; put:
       {problem && <Problem problem={problem} />}
       <Summary search={search} />
       <Facts search={search} />
+      {estimate && <p className="quiet search-estimate">{estimate}</p>}
       <Stepper live={live} />
       <ProgressLine live={live} />
     </header>

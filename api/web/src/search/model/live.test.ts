@@ -126,6 +126,10 @@ test("the end of a search asks for everything that its end brings", () => {
   expect(live.search).toMatchObject({ state: "queued", reason: null, finished_at: null });
 });
 
+test("an estimate asks for the search, which tells it", () => {
+  expect(running().tell(event(11, "estimate", { seconds: 85 }))).toEqual(["search"]);
+});
+
 test("warnings that were loaded and those that are told stand once, in order", () => {
   const live = running();
   live.tell(event(12, "warning", { message: "late" }));

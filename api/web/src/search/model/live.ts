@@ -142,6 +142,7 @@ export class Live {
         return ["rules"];
       case "artifact":
         return ["artifacts"];
+      case "estimate":
       case "result":
         return ["search"];
       default:
