@@ -306,10 +306,10 @@ def test_costs_that_cannot_be_counted_name_the_block() -> None:
 
 
 def small(**overrides: Any) -> dict[str, Any]:
-    """The JSON of a search of about a second, in which alpha moves beyond chance."""
+    """The JSON of a search of about a second, which decides by its parsimony pass."""
     method = {
         "n_steps": 60, "warmup_share": 0.2, "alpha_share": 0.5, "alpha_lr": 0.08, "lr": 1e-2, "report_every": 20,
-        "checkpoint_every": 20,
+        "checkpoint_every": 20, "prune_steps": 4, "prune_windows": 16,
     }  # fmt: skip
     body: dict[str, Any] = tiny.request(method={**method, **overrides.pop("method", {})}).model_dump(mode="json")
     body["space"]["candidates"] = ["identity"]
@@ -335,7 +335,7 @@ def test_a_search_takes_a_class_and_tells_what_it_found() -> None:
     told = []
     threads = torch.get_num_threads()
     result = search(
-        small(trials={"n_seeds": 2}),
+        small(method={"prune_steps": 0}, trials={"n_seeds": 2}),
         blocks={"shift": Shift},
         text=tiny.text().decode(),
         on_record=lambda seed, record: told.append((seed, record.step)),
@@ -470,7 +470,7 @@ def test_a_seed_in_which_nothing_moved_has_no_architecture(monkeypatch: pytest.M
         return derive(*arguments, **named)
 
     monkeypatch.setattr("nas.derive.derive", derive_or_fail)
-    result = search_for_shift(Shift, trials={"n_seeds": 2})
+    result = search_for_shift(Shift, method={"prune_steps": 0}, trials={"n_seeds": 2})
     assert [(each.architecture is None, each.reason) for each in result.seeds] == [
         (True, "nothing moved"), (False, None),
     ]  # fmt: skip

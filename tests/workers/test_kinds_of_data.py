@@ -26,7 +26,7 @@ from workers.inline import run_local
 WORDS = {"good": ("fine", "great", "lovely", "bright"), "bad": ("poor", "awful", "dull", "broken")}
 LIVELY = {
     "n_steps": 150, "warmup_share": 0.3, "alpha_share": 0.5, "alpha_lr": 0.05, "alpha_estimator": "soft", "lr": 2e-2,
-    "batch_size": 16, "report_every": 50, "checkpoint_every": 75,
+    "batch_size": 16, "report_every": 50, "checkpoint_every": 75, "prune_steps": 4, "prune_windows": 16,
 }  # fmt: skip
 
 
