@@ -13,7 +13,7 @@ def sentence(found: Mapping[str, Any]) -> str:
     else:
         told = f"about {_seconds(found['seconds'])} and {_bytes(found['memory_bytes'])} a trial"
         if found["prune_seconds"]:
-            told += f", parsimony pass at most {_seconds(found['prune_seconds'])} more"
+            told += f", parsimony pass about {_seconds(found['prune_seconds'])} more"
     took = found.get("measured")
     if took is not None:
         told += f"; measured {_seconds(took['seconds'])}"

@@ -242,7 +242,7 @@ def test_a_result_says_which_trials_time_ended() -> None:
                 "memory_bytes": 210_000_000, "seconds": 85.2, "prune_seconds": 40.4,
                 "measured": {"seconds": 83.4, "prune_seconds": 7.25},
             },
-            "about 85 s and 210 MB a trial, parsimony pass at most 40 s more; measured 83 s, parsimony pass 7.2 s",
+            "about 85 s and 210 MB a trial, parsimony pass about 40 s more; measured 83 s, parsimony pass 7.2 s",
         ),
         (
             {"reason": "trials differ", "measured": {"seconds": 3.0, "prune_seconds": 0.0}},

@@ -109,7 +109,7 @@ def test_an_estimate_is_printed_once_and_stands_in_the_picture_until_trials_have
     with Display(picture, Console(file=out, width=200)) as display:
         display.tell("estimate", told, at=0.0)
         display.tell("stage", {"stage": "searching"}, at=1.0)
-    line = "about 85 s and 210 MB a trial, parsimony pass at most 40 s more"
+    line = "about 85 s and 210 MB a trial, parsimony pass about 40 s more"
     assert out.getvalue().splitlines()[0] == line
     assert out.getvalue().count(line) == 1
 

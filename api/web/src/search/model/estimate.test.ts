@@ -9,7 +9,7 @@ const search = (estimate: TrialEstimate | null, result: object | null = null) =>
 
 test("time and memory of a trial stand in a sentence, the parsimony pass apart", () => {
   expect(estimateOf(search(made))).toBe(
-    "Estimated before it began: about 85 s and 210 MB a trial, parsimony pass at most 40 s more",
+    "Estimated before it began: about 85 s and 210 MB a trial, parsimony pass about 40 s more",
   );
   expect(estimateOf(search({ ...made, seconds: 6000, prune_seconds: 0 }))).toBe(
     "Estimated before it began: about 1 h 40 min and 210 MB a trial",

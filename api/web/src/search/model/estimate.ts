@@ -13,7 +13,7 @@ function sentence({ reason, seconds, memory_bytes, prune_seconds, measured }: Tr
   let told = reason
     ? `No estimate of a trial: ${reason}`
     : `Estimated before it began: about ${span(seconds)} and ${bytes(memory_bytes)} a trial`;
-  if (!reason && prune_seconds) told += `, parsimony pass at most ${span(prune_seconds)} more`;
+  if (!reason && prune_seconds) told += `, parsimony pass about ${span(prune_seconds)} more`;
   if (measured) {
     told += `; measured ${span(measured.seconds)}`;
     if (measured.prune_seconds) told += `, parsimony pass ${span(measured.prune_seconds)}`;
