@@ -204,14 +204,16 @@ class Pruning:
         return bool(costs[choice] < costs[self.path[slot]])
 
     def _ordered(self) -> list[Edit]:
-        """Of cheaper ones the cheapest first, so deletions before swaps; among equals, and of dearer ones, the edit
-        that does least harm to the weights as they are: where blocks stand in for each other, the one that the others
-        can do without goes."""
+        """Of cheaper ones those to the cheapest candidate, so deletions before swaps; among these, and of dearer ones,
+        the edit that does least harm to the weights as they are: where blocks stand in for each other, the one that the
+        others can do without goes. What is dearer than these is asked for later: each answer is a look at all windows.
+        """
         costs = self.search.slot_costs.tolist()
-        cheaper = self._cheaper()
-        edits = cheaper or self._dearer()
+        edits = self._cheaper()
+        least = min((costs[choice] for _, choice in edits), default=0.0)
+        edits = [edit for edit in edits if costs[edit[1]] == least] or self._dearer()
         harm = {edit: float(self._losses(self._edited(*edit)).mean()) for edit in edits}
-        return sorted(edits, key=lambda edit: (costs[edit[1]] if cheaper else 0.0, harm[edit], edit))
+        return sorted(edits, key=lambda edit: (harm[edit], edit))
 
     def _edited(self, slot: int, choice: int) -> list[int]:
         return [choice if number == slot else present for number, present in enumerate(self.path)]
