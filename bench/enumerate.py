@@ -18,20 +18,19 @@ from __future__ import annotations
 
 import argparse
 import csv
-import fcntl
 import io
 import multiprocessing
 import os
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import torch
 
+from bench.kept import locked
 from nas.config import DataSizes, SearchRequest, Task, read_request
 from nas.data.corpora import fingerprint, read_corpus
 from nas.data.enumerated import (
@@ -194,7 +193,7 @@ def fill(folder: Path, n_workers: int, limit: int | None, missing: Callable[[Tab
         limit: trainings to make at most; None: all.
         missing: of a table, by stages; a stage is asked for when those before it are there.
     """
-    with locked(folder / RUNS) as file:
+    with locked(folder / RUNS, RUN_COLUMNS) as file:
         n_made = 0
         while stage := next((each for each in missing(load(folder)) if each), None):
             runs = stage if limit is None else stage[: limit - n_made]
@@ -215,32 +214,6 @@ def _trained(runs: Sequence[Run], n_workers: int) -> Iterator[Row]:
         return
     with multiprocessing.get_context("spawn").Pool(n_workers) as pool:  # its workers end when this process is killed
         yield from pool.imap_unordered(train, runs)
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[int]:
-    """The file of rows, for appending, with its header, and without the half line that a full disk may have left.
-
-    Raises:
-        SystemExit: another process is at it.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(file)
-        raise SystemExit(f"{path} is being filled by another process; one at a time, with --workers") from None
-    try:
-        written = path.read_bytes()
-        whole = written.rfind(b"\n") + 1
-        if whole < len(written):
-            os.ftruncate(file, whole)
-        if not whole:
-            os.write(file, (",".join(RUN_COLUMNS) + "\n").encode())
-        yield file
-    finally:
-        os.close(file)
 
 
 def measure_costs(folder: Path, settings: Sequence[tuple[str, int]], stacks: Sequence[str], rounds: int) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
+import os
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +47,36 @@ def fill(
             print(told, flush=True)
         found.append(row)
     return found
+
+
+@contextmanager
+def locked(path: Path, columns: Sequence[str]) -> Iterator[int]:
+    """A file of rows, for appending, with its header, and without the half line that a full disk may have left.
+
+    Args:
+        path: CSV; made, with its folder, where it is not there.
+        columns: of the header.
+
+    Raises:
+        SystemExit: another process is at it.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(file)
+        raise SystemExit(f"{path} is being filled by another process; one at a time, with --workers") from None
+    try:
+        written = path.read_bytes()
+        whole = written.rfind(b"\n") + 1
+        if whole < len(written):
+            os.ftruncate(file, whole)
+        if not whole:
+            os.write(file, (",".join(columns) + "\n").encode())
+        yield file
+    finally:
+        os.close(file)
 
 
 def paired(differences: Sequence[float]) -> tuple[float, float]:

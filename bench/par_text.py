@@ -11,7 +11,6 @@ time and goes on where it was; one thread a worker. It takes a night on two core
 from __future__ import annotations
 
 import argparse
-import fcntl
 import json
 import math
 import multiprocessing
@@ -27,7 +26,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from bench.kept import ROOT, commit
+from bench.kept import ROOT, commit, locked
 from bench.par_plan import (
     COLUMNS,
     LATENCY,
@@ -108,7 +107,7 @@ def fill(folder: Path, setup: Setup, n_workers: int, limit: int | None) -> None:
         limit: searches and trainings at most; None: all.
     """
     write_setup(folder, setup)
-    with _locked(folder / RUNS) as file, _mapping(n_workers) as mapped:
+    with locked(folder / RUNS, COLUMNS) as file, _mapping(n_workers) as mapped:
         if not (folder / TABLE).exists():
             request = request_of(setup)
             table = measure_table(request.space, request.task.serve[0], vocab_size=request.task.vocab_size, threads=1)
@@ -176,30 +175,6 @@ def _mapping(n_workers: int) -> Iterator[Any]:
         return
     with multiprocessing.get_context("spawn").Pool(n_workers) as pool:
         yield pool.imap_unordered
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[int]:
-    """The file of rows, for appending, with its header, and without the half line that a full disk may have left.
-
-    Raises:
-        SystemExit: another process is at it.
-    """
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(file)
-        raise SystemExit(f"{path} is being filled by another process; one at a time, with --workers") from None
-    try:
-        written = path.read_bytes()
-        whole = written.rfind(b"\n") + 1
-        os.ftruncate(file, whole)
-        if not whole:
-            os.write(file, (",".join(COLUMNS) + "\n").encode())
-        yield file
-    finally:
-        os.close(file)
 
 
 def _write(path: Path, text: str) -> None:

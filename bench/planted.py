@@ -48,7 +48,7 @@ from torch import Generator
 
 from bench import enumerate as enumerated
 from bench.broken import ENGINES, SOUND
-from bench.kept import ROOT, commit
+from bench.kept import ROOT, commit, locked
 from nas.budgets import bounds
 from nas.config import DataSizes, SearchRequest, Task, read_request
 from nas.cost import LatencyEntry, LatencyTable, entry_key
@@ -59,6 +59,7 @@ from nas.data.enumerated import (
     N_STEPS,
     PLANTED,
     REACHED,
+    RUN_COLUMNS,
     RUNS,
     SEEDS,
     STACKS,
@@ -398,7 +399,7 @@ def fill(folder: Path, engine: str, parts: Sequence[str], n_seeds: int, n_worker
         for part in parts
         if (engine, part, seed, setups[part]) not in there
     ]
-    with enumerated.locked(folder / RUNS) as trainings:
+    with locked(folder / RUNS, RUN_COLUMNS) as trainings:
         if not (folder / RESULTS).exists():
             (folder / RESULTS).write_text(_line(COLUMNS))
         known = set(load(folder).rows)

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from bench import par_text
-from bench.par_plan import Kept, Run, Setup, interleaved, par, sandwich
+from bench.kept import locked
+from bench.par_plan import COLUMNS, Kept, Run, Setup, interleaved, par, sandwich
 from bench.par_show import Difference, paired
 from nas.errors import InvalidInput
 
@@ -87,7 +88,7 @@ def test_another_set_up_is_refused(tmp_path: Path) -> None:
 
 
 def test_two_at_once_are_refused(tmp_path: Path) -> None:
-    held = par_text._locked(tmp_path / "runs.csv")
+    held = locked(tmp_path / "runs.csv", COLUMNS)
     with held, pytest.raises(SystemExit, match="filled by another process"):
         par_text.fill(tmp_path, TINY, 1, None)
 

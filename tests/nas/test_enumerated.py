@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench import enumerate as bench
+from bench.kept import locked
 from nas.data.enumerated import (
     COST_COLUMNS,
     COSTS,
@@ -259,7 +260,8 @@ def test_a_training_repeats_to_the_bit() -> None:
 
 
 def test_one_process_fills_a_table_at_a_time(tmp_path: Path) -> None:
-    with bench.locked(tmp_path / RUNS), pytest.raises(SystemExit, match="is being filled by another process; one at a"):
+    held = locked(tmp_path / RUNS, RUN_COLUMNS)
+    with held, pytest.raises(SystemExit, match="is being filled by another process; one at a"):
         bench.fill(tmp_path, 1, None, small)
 
 
