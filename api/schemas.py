@@ -1,6 +1,6 @@
 """What the service answers, field by field: the OpenAPI document and the Python of every answer.
 
-A request is `nas.config.SearchRequest` itself and a table `nas.cost.LatencyTable`; neither is typed again here.
+A request is `nas.config.request.SearchRequest` itself and a table `nas.cost.LatencyTable`; neither is typed again here.
 L slots, K candidates.
 """
 

@@ -50,7 +50,8 @@ from bench import enumerate as enumerated
 from bench.broken import ENGINES, SOUND
 from bench.kept import ROOT, commit, locked
 from nas.budgets import bounds
-from nas.config import DataSizes, SearchRequest, Task, read_request
+from nas.config.request import SearchRequest, read_request
+from nas.config.task import DataSizes, Task
 from nas.cost import LatencyEntry, LatencyTable, entry_key
 from nas.data.enumerated import (
     EMPTY,

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 from nas import catalog
 from nas.architecture import interleaved
-from nas.config import Bound, Candidate, LatencyBudget, SearchRequest, SearchSpace
+from nas.config.budget import Bound, LatencyBudget
+from nas.config.request import SearchRequest
+from nas.config.space import Candidate, SearchSpace
 from nas.cost import LatencyTable, norm_parameters
 from nas.errors import Infeasible, InvalidInput
 from nas.specs.probe import blame

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from nas.blocks.base import Cache, Context
-from nas.config import ServeMode
+from nas.config.task import ServeMode
 from nas.network import Memory, Network, NetworkCache, Slot, remember
 
 Call = Callable[[], object]

@@ -14,7 +14,8 @@ from typing import Any
 import torch
 
 from nas.allocations import peak_bytes
-from nas.config import Method, SearchRequest
+from nas.config.method import Method
+from nas.config.request import SearchRequest
 from nas.cost import LatencyTable
 from nas.data.parts import Parts
 from nas.search import Search

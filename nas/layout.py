@@ -13,7 +13,8 @@ from typing import Any
 
 from nas import presets
 from nas.architecture import Architecture
-from nas.config import SearchRequest, SearchSpace, SlotChoice
+from nas.config.request import SearchRequest
+from nas.config.space import SearchSpace, SlotChoice
 from nas.errors import InvalidInput
 
 _FREE, _FIXED = "?", "!"

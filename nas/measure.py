@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 
 from nas.blocks import block_classes
 from nas.calls import network_call, slot_calls
-from nas.config import SearchSpace, ServeMode
+from nas.config.space import SearchSpace
+from nas.config.task import ServeMode
 from nas.cost import LatencyEntry, LatencyTable, entry_key
 from nas.network import Network
 from nas.options import NetworkConfig, SlotConfig

@@ -19,7 +19,8 @@ from nas import catalog, own_block
 from nas.architecture import Architecture
 from nas.blocks.base import Block
 from nas.budgets import bounds
-from nas.config import SearchRequest, Task, read_request
+from nas.config.request import SearchRequest, read_request
+from nas.config.task import Task
 from nas.cost import LatencyTable
 from nas.data.corpora import built_in, text_file
 from nas.data.encode import encode

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from nas import cost
 from nas.budgets import BoundedCost
-from nas.config import Method
+from nas.config.method import Method
 
 _FLAT = 0.01  # relative fall of the loss between two tenths of the run below which it counts as flat
 # Of cost_weight: what the dual gains in one alpha update at twice the target, and the most it may be. With these the

@@ -19,7 +19,7 @@ from torch import Tensor
 from nas import checkpoint, guards, ranks
 from nas.architecture import Architecture
 from nas.blocks import block_classes
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.data.objectives import Batch
 from nas.data.parts import Parts
 from nas.data.streams import Stream, held_out

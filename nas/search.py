@@ -19,7 +19,7 @@ from nas import checkpoint, cost, guards, ranks
 from nas.alphas import Alphas, start
 from nas.blocks import block_classes
 from nas.budgets import bounds
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.cost import LatencyTable
 from nas.data.objectives import Batch
 from nas.data.parts import Parts

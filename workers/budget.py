@@ -13,7 +13,8 @@ from typing import Any
 
 from nas.architecture import Architecture, interleaved
 from nas.budgets import BoundedCost, bounds
-from nas.config import LatencyBudget, SearchRequest
+from nas.config.budget import LatencyBudget
+from nas.config.request import SearchRequest
 from nas.cost import LatencyTable
 from nas.derive import derive_record
 from nas.errors import Infeasible

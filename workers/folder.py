@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.cost import LatencyTable
 from nas.data.corpora import built_in
 from nas.errors import InvalidInput, SearchFailed

@@ -18,7 +18,7 @@ import torch
 
 from nas import ranks
 from nas.architecture import Architecture
-from nas.config import Resources, SearchRequest, read_request
+from nas.config.request import Resources, SearchRequest, read_request
 from nas.cost import LatencyTable
 from nas.measure import device_description
 from nas.retrain import Retraining

@@ -20,7 +20,7 @@ from api.commands.sources import plain_file
 from nas.errors import DataError
 
 if TYPE_CHECKING:
-    from nas.config import SearchRequest
+    from nas.config.request import SearchRequest
     from nas.cost import LatencyTable
     from nas.ingest.card import Dataset
 
@@ -57,7 +57,7 @@ def search(
         raise Refused(f"`search` runs in this process, which --local says; a service takes `blockwright submit {same}`")
     from api import show
     from api.watching import Display, Picture
-    from nas.config import SearchRequest
+    from nas.config.request import SearchRequest
     from nas.cost import LatencyTable
 
     parsed = SearchRequest.model_validate(built_around(given(request, preset), around, forbid))

@@ -32,7 +32,7 @@ def measure(
 
     The table is JSON: `blockwright tables add` brings it to a service, `search --local --table` uses it here.
     """
-    from nas.config import SearchRequest
+    from nas.config.request import SearchRequest
 
     parsed = SearchRequest.model_validate(given(request, preset))
     modes = [serve for serve in parsed.task.serve if mode in (None, serve.mode)]

@@ -11,7 +11,7 @@ from api.estimating import estimate
 from api.examples import REQUEST
 from api.routes.searches import check_table
 from db.engine import transaction
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 
 router = APIRouter(prefix="/api/v1", tags=["searches"], route_class=StrictRoute)
 

@@ -32,7 +32,7 @@ from db import (
 from db.engine import reading, transaction
 from db.errors import NotFound
 from db.paging import Page
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.cost import LatencyTable
 from nas.errors import InvalidInput
 from nas.text import NAME

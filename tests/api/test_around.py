@@ -10,7 +10,7 @@ import pytest
 from api.commands.layout import built_around
 from api.commands.refuse import Refused
 from nas.architecture import Architecture
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.layout import around
 
 DECODER = {"preset": "decoder"}

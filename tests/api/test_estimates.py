@@ -14,7 +14,7 @@ from api.routes.searches import planned_steps
 from db import reports, searches, trials
 from db.engine import transaction
 from nas.blocks import block_classes
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.presets import PRESETS
 from nas.steps import StepRecord
 from nas.supernet import Supernet

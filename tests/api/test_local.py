@@ -17,7 +17,7 @@ import pytest
 
 from api.commands.files import Brought
 from api.commands.local import _pinned, _read
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.cost import LatencyTable
 from tests.api.test_catalog import TABLE
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from api import cli
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.cost import LatencyTable
 from tests import tiny
 from tests.api.running import Running

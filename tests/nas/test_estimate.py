@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nas.allocations import peak_bytes
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.cost import LatencyTable
 from nas.data.parts import Parts
 from nas.estimate import estimate, rows_with_room

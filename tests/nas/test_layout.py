@@ -8,7 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from nas.architecture import Architecture
-from nas.config import SearchRequest, SlotChoice
+from nas.config.request import SearchRequest
+from nas.config.space import SlotChoice
 from nas.errors import InvalidInput
 from nas.layout import around
 from tests import tiny

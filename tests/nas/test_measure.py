@@ -15,7 +15,8 @@ from nas import measure
 from nas.blocks import block_classes
 from nas.blocks.base import Cache, Context
 from nas.calls import network_call, slot_calls
-from nas.config import SearchSpace, ServeMode
+from nas.config.space import SearchSpace
+from nas.config.task import ServeMode
 from nas.cost import LatencyTable, entry_key
 from nas.measure import compare_latency, device_description, fit_offset_and_scale, measure_table, verdict
 from nas.network import Memory, Network, Slot

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from nas.budgets import BoundedCost, bounds
-from nas.config import Method
+from nas.config.method import Method
 from nas.pressure import Pressure
 from nas.search import Search
 from tests import tiny

@@ -11,7 +11,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from nas.config import DataSizes, SearchRequest
+from nas.config.request import SearchRequest
+from nas.config.task import DataSizes
 from nas.data.objectives import Batch
 from nas.data.parts import Parts
 from nas.data.synthetic.generated import synthetic_fingerprint, synthetic_parts

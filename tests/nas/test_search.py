@@ -13,7 +13,7 @@ from torch import Tensor
 
 from nas import checkpoint, guards
 from nas.architecture import Architecture
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.data.objectives import Batch
 from nas.data.parts import split
 from nas.data.streams import HeldOut, Stream

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nas.architecture import interleaved
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.cost import LatencyTable
 from nas.cost import parameters as parameters_of
 from nas.measure import PairedLatency

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from nas.config import SearchRequest, ServeMode, Tokenizer
+from nas.config.request import SearchRequest
+from nas.config.task import ServeMode, Tokenizer
 from nas.data.corpora import text_file
 from nas.data.encode import encode
 from nas.errors import DataError, Infeasible, InvalidInput, SearchFailed

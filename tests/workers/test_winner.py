@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from scipy.stats import ttest_rel
 
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.errors import SearchFailed
 from tests import tiny
 from workers.data import Prepared

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nas.compare import compare_quality
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.measure import PairedLatency, compare_latency
 from nas.retrain import build
 from workers.folder import write_json

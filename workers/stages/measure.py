@@ -11,7 +11,8 @@ import json
 from collections.abc import Mapping
 
 from nas.budgets import bounds
-from nas.config import SearchRequest, ServeMode
+from nas.config.request import SearchRequest
+from nas.config.task import ServeMode
 from nas.cost import LatencyTable, entry_key
 from nas.derive import check_budget
 from nas.measure import device_description, measure_table

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from nas.architecture import Architecture
 from nas.compare import QualityDifference
-from nas.config import SearchRequest, Task
+from nas.config.request import SearchRequest
+from nas.config.task import Task
 from nas.cost import LatencyTable
 from nas.measure import PairedLatency
 from nas.metrics import Outcome
