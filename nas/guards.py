@@ -161,8 +161,7 @@ def has_not_learnt(began: Tensor, ended: Tensor) -> str | None:
 
 def untrained(last: StepRecord) -> str | None:
     """Why nothing should be derived of a search that ended with this record; None where it has learnt."""
-    found = [each for each in (last.warning or "").split("\n") if each.startswith(_UNTRAINED)]
-    return found[0] if found else None
+    return last.not_learnt or _said(last, _UNTRAINED)
 
 
 def time_is_up(ended: str, max_minutes: float) -> str:
@@ -172,8 +171,12 @@ def time_is_up(ended: str, max_minutes: float) -> str:
 
 def cut_short(last: StepRecord) -> str | None:
     """How far a trial came that its wall time ended with this record; None where it came to its end."""
-    found = [each for each in (last.warning or "").split("\n") if _TIME_IS_UP in each]
-    return found[0] if found else None
+    return last.cut_short or _said(last, _TIME_IS_UP)
+
+
+def _said(last: StepRecord, words: str) -> str | None:
+    """The line of a record's warning that has these words: all that records of before the two fields tell."""
+    return next((line for line in (last.warning or "").split("\n") if words in line), None)
 
 
 def without_identity(path: Sequence[int], probabilities: Tensor, allowed: Tensor, identity: Tensor) -> list[int]:

@@ -364,11 +364,10 @@ class Search:
         if hard is not None and phase != "prune":
             self._guard(path, probabilities, float(soft.mean()), hard)
         self.supernet.train()
-        if last and (reason := guards.has_not_learnt(self._began, _first(held, hard, sampled))):
-            self._found.append(reason)
-        if last and not self.done:
-            self._found.append(guards.time_is_up(self._ended(), self.method.max_minutes))
-        elif last and self.pruning is not None and self.pruning.untried:
+        not_learnt = guards.has_not_learnt(self._began, _first(held, hard, sampled)) if last else None
+        cut_short = guards.time_is_up(self._ended(), self.method.max_minutes) if last and not self.done else None
+        self._found += filter(None, (not_learnt, cut_short))
+        if cut_short is None and last and self.pruning is not None and self.pruning.untried:
             self._found.append(f"{self._ended()}: prune_share is {self.method.prune_share:g}")
         moved = guards.velocity(self._reported.probabilities, probabilities)
         every, before = self.method.checkpoint_every, self._reported.step
@@ -397,6 +396,8 @@ class Search:
             effect_nats=None if self.pruning is None else [list(row) for row in self.pruning.effect_nats],
             effect_se=None if self.pruning is None else [list(row) for row in self.pruning.effect_se],
             warning="\n".join(found) or None,
+            not_learnt=not_learnt,
+            cut_short=cut_short,
             last=last,
             checkpoint=last or self.step // every > before // every,
         )

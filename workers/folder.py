@@ -224,7 +224,7 @@ class _Trial:
 
 
 # max_minutes ends a trial at another step in a rerun, and the last record says more in words
-_BY_THE_CLOCK = ("tokens_per_s", "last", "warning", "checkpoint")
+_BY_THE_CLOCK = ("tokens_per_s", "last", "warning", "not_learnt", "cut_short", "checkpoint")
 
 
 def first_difference(before: StepRecord, again: StepRecord) -> str | None:

@@ -110,6 +110,14 @@ def test_a_leader_is_beyond_chance_where_its_lead_is_above_the_null_gap() -> Non
     assert guards.beyond_chance(torch.ones(2, 1), torch.zeros(2)).tolist() == [False, False]
 
 
+def test_a_trial_that_time_ended_is_found_again_by_its_field_and_in_older_records_by_their_words() -> None:
+    told = guards.time_is_up("the search ended after 3 of 9 weight updates", 0.5)
+    assert told == "the search ended after 3 of 9 weight updates: max_minutes is 0.5"
+    assert guards.cut_short(StepRecord(3, cut_short="any words", last=True)) == "any words"
+    assert guards.cut_short(StepRecord(3, warning=f"another thing\n{told}", last=True)) == told
+    assert guards.cut_short(StepRecord(3, warning="another thing", last=True)) is None
+
+
 def test_a_search_that_has_not_learnt_is_told_and_found_again_in_its_last_record() -> None:
     began = noisy(5.5)
     assert guards.has_not_learnt(began, began - 0.5) is None
@@ -117,7 +125,10 @@ def test_a_search_that_has_not_learnt_is_told_and_found_again_in_its_last_record
     assert told is not None
     assert told.startswith("the search has not learnt: its path's loss is 5.4990 nats and was 5.5000 at step 0")
     assert told.endswith("more method.n_steps or another method.lr may help")
-    assert guards.untrained(StepRecord(9, warning=f"another thing\n{told}", last=True)) == told
+    assert guards.untrained(StepRecord(9, warning="another thing", not_learnt=told, last=True)) == told
+    assert guards.untrained(StepRecord(9, warning=f"another thing\n{told}", last=True)) == told, (
+        "as older records tell it"
+    )
     assert guards.untrained(StepRecord(9, warning="another thing", last=True)) is None
     assert guards.untrained(StepRecord(9, last=True)) is None
     assert guards.has_not_learnt(began[:1], began[:1]) is not None  # one window, the same: nothing has fallen

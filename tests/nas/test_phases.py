@@ -341,8 +341,10 @@ def test_a_search_whose_weights_have_not_learnt_says_so_at_its_end() -> None:
     search = make(method={**PHASES, "lr": 1e-9})
     *earlier, last = search.run()
     assert all(guards.untrained(record) is None for record in earlier)
-    told = guards.untrained(last)
+    told = last.not_learnt
     assert told is not None
+    assert guards.untrained(last) == told
+    assert told in (last.warning or "").splitlines()
     assert told.startswith("the search has not learnt: its path's loss is")
     learning = make(method={**PHASES, "lr": 1e-2})
     *_, last = learning.run()
