@@ -243,6 +243,7 @@ class KeptBound(BaseModel):
     low: float | None = Field(description="lower end of the 95% interval of what was measured")
     high: float | None
     verdict: Literal["within", "over", "cannot tell"]
+    reason: str | None = Field(None, description="why a bound on latency was not timed; null: it was, or is counted")
 
 
 class ResultArchitecture(BaseModel):

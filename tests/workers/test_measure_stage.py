@@ -37,6 +37,7 @@ def test_every_serve_mode_gets_a_table_and_the_first_is_the_searches(tmp_path: P
     inputs = measure(request, store_in(tmp_path), InlineTrials())
     assert [table.serve for table in inputs.tables] == list(request.task.serve)
     assert inputs.table == inputs.tables[0]
+    assert inputs.table.device == inputs.device
     assert inputs.request.latency_table == inputs.table.id
     assert len(list((tmp_path / "tables").iterdir())) == 2
     again = measure(request, store_in(tmp_path), InlineTrials())

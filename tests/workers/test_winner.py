@@ -26,7 +26,7 @@ def wanted(n_samples: int, n_seeds: int, **more: Any) -> SearchRequest:
 
 def described(request: SearchRequest, *told: Told) -> dict[str, Any]:
     table = tiny.table(request.space)
-    inputs = Inputs(request, table, Prepared(request, None), (table,), {})
+    inputs = Inputs(request, table, Prepared(request, None), (table,), {}, {})
     return describe_samples(inputs, Searched(0, {}, {}, told))
 
 

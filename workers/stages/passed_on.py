@@ -33,6 +33,7 @@ class Inputs:
         data: the encoded data.
         tables: of every serve mode, in the request's order.
         estimate: memory_bytes, seconds and prune_seconds of a search trial, or why there is none as `reason`.
+        device: where trials run and networks are timed, as a latency table describes it.
     """
 
     request: SearchRequest
@@ -40,6 +41,7 @@ class Inputs:
     data: Prepared
     tables: Sequence[LatencyTable]
     estimate: Mapping[str, Any]
+    device: Mapping[str, str]
 
 
 @dataclass(frozen=True)
