@@ -107,6 +107,7 @@ class Search:
         self.seconds = 0.0  # of the attempts before this one
         self._began: Tensor | None = None  # (N,) losses of paths at step 0
         self._reported = _Reported(0, self.alphas.probabilities(), 0)
+        self._observed = torch.zeros((), device=device)  # summed losses since the last look for the plateau
         self._losses: list[Tensor] = []  # since the last record, as is `_found`
         self._found: list[str] = []
 
@@ -171,12 +172,22 @@ class Search:
                 self._alpha_step()
             if self.method.stop_when_stable:
                 self._settle_if_stable()
+        self._look_for_plateau(phase)
         if self.alphas.n_updates:
             if self.step == self.settle_start < self.end:
                 self.winners = winners(self._swapped_losses())
             if self.step == self.end:
                 self._conclude()
         return False
+
+    def _look_for_plateau(self, phase: Phase) -> None:
+        """Behind every so many weight updates, for the budget's pressure; the device is not waited for in between."""
+        if self.pressure.bounds:
+            self._observed += self._losses[-1]
+            if self.step % self.pressure.every == 0:
+                mean = finite_or_fail(self._observed / self.pressure.every, self.step)
+                self.pressure.observe(self.step, mean, searching=phase == "search")
+                self._observed = torch.zeros_like(self._observed)
 
     def _conclude(self) -> None:
         """At the end of settling: rank again, then begin the parsimony pass."""
@@ -351,8 +362,6 @@ class Search:
         train_loss = mean_or_fail(self._losses, self.step)
         self._losses = []
         phase = self.phase(max(0, self.step - 1))  # of what has been done
-        if train_loss is not None:
-            self.pressure.observe(self.step, train_loss, searching=phase == "search")
         probabilities, path = self.alphas.probabilities(), self.leading_path()
         self.supernet.eval()
         soft = self.losses(self.mixture_nats(probabilities.to(self.device)))
@@ -458,7 +467,9 @@ class Search:
         tensors |= {f"generator.{name}": each.get_state() for name, each in self.generators.items()}
         for name, stream in self.streams.items():
             tensors |= {f"stream.{name}.{key}": value for key, value in stream.state().items()}
-        tensors |= {"updates": self.updates} | ({} if self._began is None else {"began": self._began})
+        tensors |= {"observed": self._observed, "updates": self.updates} | (
+            {} if self._began is None else {"began": self._began}
+        )
         tensors |= {"gradients.mean": self.alphas.mean, "gradients.squares": self.alphas.squares}
         if self.pruning is not None:
             tensors |= {f"pruning.{name}": value for name, value in self.pruning.tensors().items()}
@@ -492,6 +503,8 @@ class Search:
         for name, stream in self.streams.items():
             stream.restore(checkpoint.prefixed(f"stream.{name}", tensors))
         self.updates, self._began = tensors["updates"], tensors.get("began")
+        if "observed" in tensors:  # checkpoints of before looked at each report, and have none
+            self._observed = tensors["observed"].to(self.device)
         self.alphas.mean, self.alphas.squares = tensors["gradients.mean"], tensors["gradients.squares"]
         self.alphas.n_updates = state["n_alpha_updates"]
         self.step, self.seconds = state["step"], state["seconds"]
