@@ -252,7 +252,9 @@ class ResultArchitecture(BaseModel):
     role: str = Field(description="argmax, budget, or parent")
     string: str = Field(description="a letter a slot", examples=["SAFSFAFM"])
     slots: list[str] = Field(description="the label of each slot")
-    undecided: list[int] = Field(description="slots whose candidates tie; the cheapest was taken")
+    undecided: list[int] = Field(
+        description="slots whose candidates tie; the cheapest was taken, unless earlier edits had given away too much"
+    )
     sample: int | None
     seed: int | None
     predicted_ms: float | None

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from nas.prune import standard_error
+from nas.paired import standard_error
 from nas.steps import StepRecord
 
 _GAP = 0.25  # share of what the mixture has learnt that its argmax may lack

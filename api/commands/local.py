@@ -57,6 +57,7 @@ def search(
         raise Refused(f"`search` runs in this process, which --local says; a service takes `blockwright submit {same}`")
     from api import show
     from api.watching import Display, Picture
+    from nas.budgets import bounds, check_each
     from nas.config.request import SearchRequest
     from nas.cost import LatencyTable
 
@@ -64,6 +65,9 @@ def search(
     files = dict(named_file(each) for each in data or [])
     check_read(files, parsed.task.dataset, parsed.task.tokenizer.name)
     brought = LatencyTable.model_validate(read_json(table)) if table else None
+    if brought is not None:
+        brought.check(parsed.space, parsed.task.serve[0])
+    check_each(bounds(parsed, brought), parsed.space.allowed)
     parent = out.parent if out else settings(data_dir).data_dir / "searches"
     parent.mkdir(parents=True, exist_ok=True)
     console = show.terminal()
