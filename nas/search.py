@@ -53,6 +53,7 @@ _STREAMS = ("weight_data", "alpha_data", "paths", "noise", "signs", "dropout", "
 
 _SAMPLED = 2  # paths drawn from softmax(alpha) at each report
 _COLDEST = 1e-6  # tau at which a draw is one-hot in float32; next to 0 the division is out of range
+_EARLIEST = 20  # weight updates: a loss that has not fallen before tells nothing
 _SKIPPED = -1  # no candidate: a slot that adds nothing
 
 
@@ -146,7 +147,7 @@ class Search:
     def _affordable_path(self) -> Sequence[int]:
         """The most probable path within all bounds of the budget, by the table."""
         path, bounded = self.leading_path(), self.pressure.bounds
-        if all(bound.holds(path) for bound in bounded):
+        if self._affordable(path):
             return path
         found = derive(
             self.alphas.probabilities().numpy(),
@@ -156,6 +157,9 @@ class Search:
             bounds=bounded,
         )
         return [self.space.labels.index(label) for label in found.labels]
+
+    def _affordable(self, path: Sequence[int]) -> bool:
+        return all(bound.holds(path) for bound in self.pressure.bounds)
 
     # -- one step of each kind ------------------------------------------------------------------------------------
 
@@ -370,6 +374,10 @@ class Search:
         sampled = self._sampled_losses()
         held = None if self.pruning is None else self.losses(self.path_nats(self.pruning.path))
         self._began = sampled if self._began is None else self._began
+        fifth = max(self.method.n_steps / 5, _EARLIEST)
+        if self._reported.step < fifth <= self.step and not last:
+            early = {"falling": guards.does_not_fall(self._began, sampled, self.step, self.end)}
+            self._found += guards.tell_once(self.told, early)
         if hard is not None and phase != "prune":
             self._guard(path, probabilities, float(soft.mean()), hard)
         self.supernet.train()
@@ -436,7 +444,8 @@ class Search:
 
     def _guard(self, path: Sequence[int], probabilities: Tensor, soft: float, hard: Tensor) -> None:
         assert self._began is not None
-        beyond = guards.beyond_chance(probabilities, self.alphas.null_gaps())
+        gaps, pressed = self.alphas.null_gaps(), self.pressure.start is not None
+        beyond = guards.beyond_chance(probabilities, gaps)
         found = {
             "identities": guards.too_many_identities(path, self.identity, self.method.max_identity),
             "gap": guards.discretisation_gap(float(self._began.mean()), soft, float(hard.mean())),
@@ -447,11 +456,14 @@ class Search:
             ),
             "one": guards.one_everywhere(path, probabilities, beyond, self.allowed, self.space.labels, self.identity),
         }
-        n_identities = int((self.identity[list(path)] & beyond).sum())
+        leading = guards.leads(probabilities, gaps, pressed=pressed)
+        n_identities = int((self.identity[list(path)] & leading).sum())
         if "collapse" not in self.told and n_identities > len(path) / 2:
-            other = guards.without_identity(path, probabilities, self.allowed, self.identity)
-            without = self.losses(self.path_nats(other))
-            found["collapse"] = guards.identity_collapse(n_identities, hard, without, self.method.prune_nats)
+            other = guards.without_identity(path, probabilities, self.allowed, self.identity, self._affordable)
+            if other != list(path):  # else a budget asks for just that
+                found["collapse"] = guards.identity_collapse(
+                    n_identities, hard, self.losses(self.path_nats(other)), self.method.prune_nats, pressed=pressed
+                )
         self._found += guards.tell_once(self.told, found)
 
     # -- state ----------------------------------------------------------------------------------------------------
