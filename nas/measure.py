@@ -141,7 +141,7 @@ def measure_table(
         config = NetworkConfig(space.shape(), vocab_size, slots, space.norm, space.norm_position, space.backbone)
         return Network(config, classes).to(device).train(serve.mode == "training")
 
-    with _quiet(threads, seed, serve):
+    with _quiet(threads, seed, serve, device):
         single = network(space.labels)  # each candidate in a slot of its own
         calls = [call for call in slot_calls(single, serve).values() for _ in range(_SLOT_RUNS)]
         calls += [network_call(network(labels), serve) for labels in paths]
@@ -199,7 +199,7 @@ def compare_latency(
         raise ValueError(f"rounds is {rounds}; it must be at least {_SESSIONS}")
     name, reference = networks
     sessions = []
-    with _quiet(threads, 0, serve):
+    with _quiet(threads, 0, serve, device):
         for _ in range(_SESSIONS):
             timed = [
                 copy.deepcopy(networks[each]).to(device).train(serve.mode == "training")
@@ -318,13 +318,13 @@ def _interval(sessions: Sequence[NDArray[np.float64]]) -> tuple[float, float, fl
 
 
 @contextmanager
-def _quiet(threads: int, seed: int, serve: ServeMode) -> Iterator[None]:
-    """`threads` threads, a seeded generator, and gradients in training alone; threads and generator are put back."""
+def _quiet(threads: int, seed: int, serve: ServeMode, device: str) -> Iterator[None]:
+    """`threads` threads, seeded generators, and gradients in training alone; threads and generators are put back."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     gradients = nullcontext() if serve.mode == "training" else torch.inference_mode()
     try:
-        with torch.random.fork_rng(devices=[]), gradients:
+        with torch.random.fork_rng(devices=[] if device == "cpu" else [device]), gradients:
             torch.manual_seed(seed)
             yield
     finally:
