@@ -16,7 +16,8 @@ from api import schemas
 from db import reports, searches
 from nas import catalog
 from nas.architecture import interleaved
-from nas.config import Method, SearchRequest
+from nas.config.method import Method
+from nas.config.request import SearchRequest
 from nas.specs import backbone
 from nas.specs.backbone import network_parameters
 

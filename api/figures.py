@@ -95,6 +95,8 @@ def _bound(each: Mapping[str, Any]) -> str:
         line += f", {each['expected']:.5g} expected when the search ended"
     if each["measured"] is not None:
         line += f", measured {each['measured']:.5g} ({each['low']:.5g} to {each['high']:.5g}, 95%)"
+    if each.get("reason") is not None:  # older results have none
+        line += f"; {plain(each['reason'])}"
     return line
 
 

@@ -1,6 +1,6 @@
 """What the service answers, field by field: the OpenAPI document and the Python of every answer.
 
-A request is `nas.config.SearchRequest` itself and a table `nas.cost.LatencyTable`; neither is typed again here.
+A request is `nas.config.request.SearchRequest` itself and a table `nas.cost.LatencyTable`; neither is typed again here.
 L slots, K candidates.
 """
 
@@ -243,6 +243,7 @@ class KeptBound(BaseModel):
     low: float | None = Field(description="lower end of the 95% interval of what was measured")
     high: float | None
     verdict: Literal["within", "over", "cannot tell"]
+    reason: str | None = Field(None, description="why a bound on latency was not timed; null: it was, or is counted")
 
 
 class ResultArchitecture(BaseModel):
@@ -251,7 +252,9 @@ class ResultArchitecture(BaseModel):
     role: str = Field(description="argmax, budget, or parent")
     string: str = Field(description="a letter a slot", examples=["SAFSFAFM"])
     slots: list[str] = Field(description="the label of each slot")
-    undecided: list[int] = Field(description="slots whose candidates tie; the cheapest was taken")
+    undecided: list[int] = Field(
+        description="slots whose candidates tie; the cheapest was taken, unless earlier edits had given away too much"
+    )
     sample: int | None
     seed: int | None
     predicted_ms: float | None

@@ -16,7 +16,8 @@ from db import datasets
 from db.errors import NotFound
 from db.searches import Search
 from nas import catalog
-from nas.config import SearchRequest, Task
+from nas.config.request import SearchRequest
+from nas.config.task import Task
 from nas.ingest.card import PARTS, Card, Kind
 from nas.text import TooShort, check_length, needed_bytes
 

@@ -24,7 +24,7 @@ from db.searches import Search
 from db.standings import Standing
 from db.trials import Trial
 from nas import catalog
-from nas.config import Task
+from nas.config.task import Task
 
 Row = TypeVar("Row")
 

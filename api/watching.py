@@ -21,7 +21,7 @@ from api import show
 from api.foreseen import sentence
 from api.looks import looks
 from api.plain import plain
-from nas.config import Method
+from nas.config.method import Method
 
 PLAIN_S = 10.0  # between two lines where the output is no terminal
 

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from nas.alphas import Alphas
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.cost import LatencyTable
 from nas.data.parts import Parts
 from nas.pressure import Pressure

@@ -29,7 +29,7 @@ from bench import enumerate as enumerated
 from bench import planted
 from bench.kept import ROOT, fill, paired
 from nas.budgets import bounds
-from nas.config import SearchRequest, read_request
+from nas.config.request import SearchRequest, read_request
 from nas.data.enumerated import EMPTY, LENGTH, N_STEPS, PLANTED, REACHED, SEEDS, STACKS, TEXT, Run, canonical, load
 from nas.derive import derive_record
 from nas.errors import SearchFailed

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.cost import LatencyTable
 from nas.data.corpora import read_corpus
 from nas.data.parts import Parts, split

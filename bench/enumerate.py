@@ -31,7 +31,8 @@ import numpy as np
 import torch
 
 from bench.kept import locked
-from nas.config import DataSizes, SearchRequest, Task, read_request
+from nas.config.request import SearchRequest, read_request
+from nas.config.task import DataSizes, Task
 from nas.data.corpora import fingerprint, read_corpus
 from nas.data.enumerated import (
     CHECK_EVERY,

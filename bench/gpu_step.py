@@ -23,7 +23,7 @@ import torch
 
 from bench.search_step import KINDS, data, table
 from nas.allocations import peak_bytes
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.cost import flops
 from nas.search import Search
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import fcntl
+import io
 import json
 import math
 import os
@@ -77,6 +79,13 @@ def locked(path: Path, columns: Sequence[str]) -> Iterator[int]:
         yield file
     finally:
         os.close(file)
+
+
+def line(values: Sequence[str]) -> str:
+    """A row of such a file."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(values)
+    return text.getvalue()
 
 
 def paired(differences: Sequence[float]) -> tuple[float, float]:

@@ -17,7 +17,7 @@ import torch
 
 from nas import measure
 from nas.architecture import Architecture, interleaved
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.retrain import build
 
 ROOT = Path(__file__).parent.parent

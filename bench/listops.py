@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Sequence
 
 import torch
 
-from nas.config import Task
+from nas.config.task import Task
 from nas.data.objectives import Batch
 from nas.data.synthetic.generated import Generated
 from nas.data.synthetic.listops import ListOps

@@ -31,7 +31,7 @@ import torch
 from bench.kept import ROOT, commit
 from nas.architecture import interleaved
 from nas.catalog import TASKS
-from nas.config import SearchRequest, read_request
+from nas.config.request import SearchRequest, read_request
 from nas.data.encode import encode
 from nas.data.parts import Parts
 from nas.data.pin import pin_synthetic
@@ -52,7 +52,7 @@ import sys, time
 began = time.perf_counter()
 from pathlib import Path
 import torch
-from nas.config import Task
+from nas.config.task import Task
 from nas.data.encoded import open_encoded
 imported = time.perf_counter()
 encoded = open_encoded(Path(sys.argv[1]))

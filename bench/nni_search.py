@@ -31,7 +31,8 @@ from nas.allocations import peak_bytes  # noqa: E402
 from nas.backbone import Backbone, make_norm  # noqa: E402
 from nas.blocks import block_classes  # noqa: E402
 from nas.blocks.base import Context  # noqa: E402
-from nas.config import Method, SearchSpace  # noqa: E402
+from nas.config.method import Method  # noqa: E402
+from nas.config.space import SearchSpace  # noqa: E402
 from nas.options import NetworkConfig  # noqa: E402
 from nas.training import weights_optimiser  # noqa: E402
 

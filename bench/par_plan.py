@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from nas.architecture import Architecture
-from nas.config import SearchRequest, read_request
+from nas.config.request import SearchRequest, read_request
 from nas.cost import LatencyTable
 from nas.errors import InvalidInput
 from nas.placement import attention_positions

@@ -29,7 +29,6 @@ from __future__ import annotations
 import argparse
 import csv
 import hashlib
-import io
 import json
 import math
 import multiprocessing
@@ -48,9 +47,10 @@ from torch import Generator
 
 from bench import enumerate as enumerated
 from bench.broken import ENGINES, SOUND
-from bench.kept import ROOT, commit, locked
+from bench.kept import ROOT, commit, line, locked
 from nas.budgets import bounds
-from nas.config import DataSizes, SearchRequest, Task, read_request
+from nas.config.request import SearchRequest, read_request
+from nas.config.task import DataSizes, Task
 from nas.cost import LatencyEntry, LatencyTable, entry_key
 from nas.data.enumerated import (
     EMPTY,
@@ -262,16 +262,19 @@ class Trainings:
             self.made.append(self.rows[run])
         return _reached(self.rows[run])
 
-    def cheapest(self, part: str) -> float:
-        """Milliseconds of the cheapest stack that reaches it, of those in the table that the part's slots may hold,
-        whatever their seed."""
+    def enough(self, part: str) -> frozenset[str]:
+        """The stacks of the table that reach it, of those that the part's slots may hold, whatever their seed."""
         task = EXTRA.get(part, part)
-        enough = {
+        reached = {
             run.stack
             for run, row in self.table.rows.items()
             if (run.task, run.length) == (task, LENGTH) and _reached(row)
         }
-        return min(cost_of(task, stack) for stack in enough & held_by(part))
+        return held_by(part) & reached
+
+    def cheapest(self, part: str) -> float:
+        """Milliseconds of the cheapest of them."""
+        return min(cost_of(EXTRA.get(part, part), stack) for stack in self.enough(part))
 
 
 @cache
@@ -401,15 +404,15 @@ def fill(folder: Path, engine: str, parts: Sequence[str], n_seeds: int, n_worker
     ]
     with locked(folder / RUNS, RUN_COLUMNS) as trainings:
         if not (folder / RESULTS).exists():
-            (folder / RESULTS).write_text(_line(COLUMNS))
+            (folder / RESULTS).write_text(line(COLUMNS))
         known = set(load(folder).rows)
         for result, rows in _judged(wanted, n_workers):
             for row in rows:
                 if row.run not in known:
                     known.add(row.run)
-                    os.write(trainings, _line(to_values(row)).encode())
+                    os.write(trainings, line(to_values(row)).encode())
             with (folder / RESULTS).open("a") as file:
-                file.write(_line([str(getattr(result, name)) for name in COLUMNS]))
+                file.write(line([str(getattr(result, name)) for name in COLUMNS]))
             print(_told(result), flush=True)
 
 
@@ -423,12 +426,6 @@ def _judged(wanted: Sequence[tuple[str, str, int, Path]], n_workers: int) -> Ite
 
 def _judge(wanted: tuple[str, str, int, Path]) -> tuple[Result, list[Row]]:
     return judged(*wanted)
-
-
-def _line(values: Sequence[str]) -> str:
-    line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow(values)
-    return line.getvalue()
 
 
 def _told(result: Result) -> str:

@@ -24,7 +24,7 @@ import torch
 from scipy import stats
 
 from bench.kept import ROOT, commit
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.cost import LatencyTable
 from nas.errors import SearchFailed
 from nas.measure import measure_table

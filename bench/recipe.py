@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from nas.architecture import Architecture
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.data.corpora import read_corpus
 from nas.data.parts import split
 from nas.retrain import Retraining

@@ -30,7 +30,7 @@ import torch
 
 from nas.allocations import peak_bytes
 from nas.architecture import Architecture
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.cost import LatencyEntry, LatencyTable, entry_key
 from nas.data.parts import Parts, split
 from nas.retrain import Retraining

@@ -17,7 +17,7 @@ import torch
 from torch import Generator, Tensor
 
 from nas import catalog
-from nas.config import Task
+from nas.config.task import Task
 from nas.data.objectives import Batch
 from nas.data.synthetic.generated import synthetic_source
 from nas.heads import IGNORE

@@ -159,6 +159,8 @@ reports = Table(
     Column("tokens_per_s", Double),
     Column("device", Text),
     Column("warning", Words),
+    Column("not_learnt", Words),
+    Column("cut_short", Words),
     Column("created_at", Double, nullable=False),
     _json("probabilities"),
     _json("null_gaps"),

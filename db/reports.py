@@ -35,12 +35,12 @@ _SCALARS = (
     "dual",
     "tokens_per_s",
 )
-_WORDS = ("phase", "warning")
+_WORDS = ("phase", "warning", "not_learnt", "cut_short")
 _MATRICES = ("probabilities", "null_gaps", "updates", "z", "path", "effect_nats", "effect_se")
 
 # Equal whenever a step is executed again on the same device. `tokens_per_s` is a rate, and max_minutes may end a trial
-# at another step, whose warning then says so.
-_BY_THE_CLOCK = ("tokens_per_s", "warning")
+# at another step, which then says so.
+_BY_THE_CLOCK = ("tokens_per_s", "warning", "not_learnt", "cut_short")
 DETERMINISTIC = tuple(name for name in (*_WORDS, *_SCALARS, *_MATRICES) if name not in _BY_THE_CLOCK)
 
 
@@ -91,6 +91,10 @@ class Record(Protocol):
     def effect_se(self) -> list[list[float | None]] | None: ...
     @property
     def warning(self) -> str | None: ...
+    @property
+    def not_learnt(self) -> str | None: ...
+    @property
+    def cut_short(self) -> str | None: ...
 
 
 @dataclass(frozen=True)
@@ -157,6 +161,8 @@ class Report:
     dual: float | None
     tokens_per_s: float | None
     warning: str | None
+    not_learnt: str | None
+    cut_short: str | None
     created_at: datetime
 
 

@@ -15,7 +15,8 @@ from __future__ import annotations
 import torch
 from torch import Generator, Tensor, nn
 
-from nas.config import Method, SearchSpace
+from nas.config.method import Method
+from nas.config.space import SearchSpace
 
 N_NULLS = 256
 _LARGEST = 5.0  # 10 nats behind, a candidate is drawn once in 22,000 paths: further is for ever

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from nas import catalog
-from nas.config import Candidate, SearchSpace
+from nas.config.space import Candidate, SearchSpace
 from nas.errors import InvalidInput
 from nas.options import Shape
 from nas.specs.probe import reach

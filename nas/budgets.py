@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 from nas import catalog
 from nas.architecture import interleaved
-from nas.config import Bound, Candidate, LatencyBudget, SearchRequest, SearchSpace
+from nas.config.budget import Bound, LatencyBudget
+from nas.config.request import SearchRequest
+from nas.config.space import Candidate, SearchSpace
 from nas.cost import LatencyTable, norm_parameters
 from nas.errors import Infeasible, InvalidInput
 from nas.specs.probe import blame
@@ -53,15 +55,19 @@ class BoundedCost:
         return self.of(choices) <= self.target * (1 + ROUNDING)
 
 
-def bounds(request: SearchRequest, table: LatencyTable) -> list[BoundedCost]:
+def bounds(request: SearchRequest, table: LatencyTable | None) -> list[BoundedCost]:
     """All bounds of a request's budget; none without a budget.
+
+    Args:
+        request: with its budget.
+        table: predicts latency; None while none is known: its bound is then left out.
 
     Raises:
         InvalidInput: the table lacks a candidate, a block does not tell what is bounded, or a ratio is of nothing.
     """
     budget, space = request.budget, request.space
     found = []
-    if budget.latency is not None:
+    if budget.latency is not None and table is not None:
         found.append(_bounded("latency", "ms", budget.latency, table.slot_ms(space), table.offset_ms, space))
     for name, unit, bound in (
         ("parameters", "parameters", budget.parameters),

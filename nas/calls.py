@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from nas.blocks.base import Cache, Context
-from nas.config import ServeMode
+from nas.config.task import ServeMode
 from nas.network import Memory, Network, NetworkCache, Slot, remember
 
 Call = Callable[[], object]
@@ -35,7 +35,9 @@ def network_call(network: Network, serve: ServeMode) -> Call:
         return partial(_decode, network, tokens[:, :1], cache, serve.query_length)
     memory = _memory(network, serve)
     if serve.mode == "training":
-        targets = torch.zeros(serve.batch, 1 if network.backbone.pools else serve.query_length, dtype=torch.long)
+        targets = torch.zeros(
+            serve.batch, 1 if network.backbone.pools else serve.query_length, dtype=torch.long, device=tokens.device
+        )
         return partial(_train, network, tokens, targets, memory)
     return partial(network, tokens, memory)
 
@@ -62,7 +64,12 @@ def slot_calls(network: Network, serve: ServeMode) -> dict[int, Call]:
 
 
 def _tokens(network: Network, serve: ServeMode) -> Tensor:
-    return torch.randint(0, network.config.vocab_size, (serve.batch, serve.query_length))
+    """Drawn on the processor, so that they are the same wherever the network lives."""
+    return torch.randint(0, network.config.vocab_size, (serve.batch, serve.query_length)).to(_device(network))
+
+
+def _device(network: Network) -> torch.device:
+    return next(network.parameters()).device
 
 
 def _memory(network: Network, serve: ServeMode) -> Memory | None:
@@ -73,7 +80,7 @@ def _memory(network: Network, serve: ServeMode) -> Memory | None:
     memory: Memory = [None] * len(network.config.slots)
     for number, slot in _slots(network).items():
         if slot.block.uses_memory:
-            memory[number] = torch.randn(size)
+            memory[number] = torch.randn(size).to(_device(network))
     return memory
 
 

@@ -17,7 +17,8 @@ from pydantic import BaseModel, Field, field_validator
 
 from nas import catalog
 from nas.architecture import Architecture
-from nas.config import Candidate, SearchSpace, ServeMode
+from nas.config.space import Candidate, SearchSpace
+from nas.config.task import ServeMode
 from nas.errors import InvalidInput
 
 # Tables are brought from elsewhere: their texts are shown on terminals, and their numbers are added up.

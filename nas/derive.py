@@ -22,7 +22,8 @@ from numpy.typing import ArrayLike, NDArray
 from nas import budgets
 from nas.architecture import Architecture
 from nas.budgets import ROUNDING, BoundedCost
-from nas.config import SearchRequest, SearchSpace
+from nas.config.request import SearchRequest
+from nas.config.space import SearchSpace
 from nas.cost import LatencyTable
 from nas.errors import Infeasible, InvalidInput, SearchFailed
 from nas.steps import StepRecord

@@ -14,7 +14,8 @@ from typing import Any
 import torch
 
 from nas.allocations import peak_bytes
-from nas.config import Method, SearchRequest
+from nas.config.method import Method
+from nas.config.request import SearchRequest
 from nas.cost import LatencyTable
 from nas.data.parts import Parts
 from nas.search import Search
@@ -29,7 +30,8 @@ class Estimate:
     Args:
         memory_bytes: held at the peak where the supernet lives: weights, moments, and a step's own.
         seconds: of all phases but the parsimony pass.
-        prune_seconds: of the parsimony pass, at most: how many comparisons it makes is known only in the end.
+        prune_seconds: of the parsimony pass with its looks at held-out windows and its records, at most: how many
+            comparisons it makes is known only in the end.
         parts: what the two are made of, in bytes and seconds.
     """
 
@@ -86,8 +88,28 @@ def estimate(
         "report_s": _n_records(method) * record_s,
         "rank_s": n_rankings * (n_slots * (n_candidates - 1) + 1) * score_s,
     }
-    prune_s = (method.most_steps - method.n_steps) * weight_s
-    return Estimate(int(sum(memory.values())), sum(found.values()), prune_s, {**memory, **found})
+    pass_ = _of_the_pass(method, n_slots, weight_s, record_s, score_s)
+    return Estimate(int(sum(memory.values())), sum(found.values()), sum(pass_.values()), {**memory, **found, **pass_})
+
+
+def _of_the_pass(method: Method, n_slots: int, weight_s: float, record_s: float, score_s: float) -> dict[str, float]:
+    """Seconds of the parsimony pass, at most: of its updates, of the looks at held-out windows behind them, and of its
+    records.
+
+    A first glance fine-tunes a path over a quarter of `prune_steps` and looks at it twice. Half of these are of a path
+    that an edit has just changed, which is asked again, slot by slot, what each next edit would harm. As many
+    comparisons as there are glances are reported.
+    """
+    n_updates = method.most_steps - method.n_steps
+    if not n_updates:
+        return {"prune_updates_s": 0.0, "prune_looks_s": 0.0, "prune_reports_s": 0.0}
+    n_glances = n_updates / max(1, method.prune_steps // 4)
+    look_s = score_s * method.prune_windows / method.eval_windows
+    return {
+        "prune_updates_s": n_updates * weight_s,
+        "prune_looks_s": n_glances * (2 + n_slots / 2) * look_s,
+        "prune_reports_s": n_glances * record_s,
+    }
 
 
 def n_probing(request: SearchRequest) -> int:

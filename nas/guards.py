@@ -7,12 +7,12 @@ tells each of them once. L slots, K candidates, N held-out windows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor
 
-from nas.prune import standard_error
+from nas.paired import standard_error
 from nas.steps import StepRecord
 
 _GAP = 0.25  # share of what the mixture has learnt that its argmax may lack
@@ -55,23 +55,30 @@ def too_many_identities(path: Sequence[int], identity: Tensor, most: float) -> s
     )
 
 
-def identity_collapse(n_identities: int, path_nats: Tensor, without_nats: Tensor, least: float) -> str | None:
+def identity_collapse(
+    n_identities: int, path_nats: Tensor, without_nats: Tensor, least: float, *, pressed: bool = False
+) -> str | None:
     """Whether a path that leads with identities is worse than itself without them.
 
     Args:
         n_identities: slots of the path that have one.
         path_nats: (N,) held-out losses of the path.
-        without_nats: (N,) of the path with the most probable other candidate in those slots.
+        without_nats: (N,) of the path with the most probable other candidate in those slots (`without_identity`).
         least: nats per token below which a difference is none.
+        pressed: whether a budget may have pressed on alpha.
     """
     difference = path_nats - without_nats
     nats, error = float(difference.mean()), standard_error(difference, neighbours=False)
     if nats <= max(2 * error, least):
         return None
+    where, helps = "", "trains blocks before they are judged"
+    if pressed:
+        where = " where the budget has room for them"
+        helps += ", and method.pressure dual, or a smaller method.cost_weight, presses less"
     return (
-        f"collapse to identity: {n_identities} slots lead with it, and with their next best candidates instead the "
-        f"path's loss is {nats:.4f} nats lower (standard error {error:.4f}); a larger method.warmup_share or "
-        "method.uniform_share, or method.candidate_dropout, trains blocks before they are judged"
+        f"collapse to identity: {n_identities} slots lead with it, and with their next best candidates instead{where} "
+        f"the path's loss is {nats:.4f} nats lower (standard error {error:.4f}); a larger method.warmup_share or "
+        f"method.uniform_share, or method.candidate_dropout, {helps}"
     )
 
 
@@ -159,10 +166,29 @@ def has_not_learnt(began: Tensor, ended: Tensor) -> str | None:
     )
 
 
+def does_not_fall(began: Tensor, now: Tensor, step: int, end: int) -> str | None:
+    """Whether the loss of drawn paths has not fallen by more than two standard errors since step 0, told early.
+
+    Args:
+        began: (N,) held-out losses of paths at step 0.
+        now: (N,) of paths drawn now.
+        step: weight updates done.
+        end: weight updates of the search.
+    """
+    difference = began - now
+    nats, error = float(difference.mean()), standard_error(difference, neighbours=False)
+    if nats > 2 * error:
+        return None
+    return (
+        f"the loss does not fall: after {step} of {end} weight updates that of drawn paths is {float(now.mean()):.4f} "
+        f"nats and was {float(began.mean()):.4f} at step 0, a fall of {nats:.4f} with a standard error of {error:.4f}; "
+        "another method.lr may help, or more method.n_steps"
+    )
+
+
 def untrained(last: StepRecord) -> str | None:
     """Why nothing should be derived of a search that ended with this record; None where it has learnt."""
-    found = [each for each in (last.warning or "").split("\n") if each.startswith(_UNTRAINED)]
-    return found[0] if found else None
+    return last.not_learnt or _said(last, _UNTRAINED)
 
 
 def time_is_up(ended: str, max_minutes: float) -> str:
@@ -172,14 +198,43 @@ def time_is_up(ended: str, max_minutes: float) -> str:
 
 def cut_short(last: StepRecord) -> str | None:
     """How far a trial came that its wall time ended with this record; None where it came to its end."""
-    found = [each for each in (last.warning or "").split("\n") if _TIME_IS_UP in each]
-    return found[0] if found else None
+    return last.cut_short or _said(last, _TIME_IS_UP)
 
 
-def without_identity(path: Sequence[int], probabilities: Tensor, allowed: Tensor, identity: Tensor) -> list[int]:
-    """The path with the most probable other candidate in each slot where it has identity and another is allowed."""
+def _said(last: StepRecord, words: str) -> str | None:
+    """The line of a record's warning that has these words: all that records of before the two fields tell."""
+    return next((line for line in (last.warning or "").split("\n") if words in line), None)
+
+
+def leads(probabilities: Tensor, null_gaps: Tensor, *, pressed: bool) -> Tensor:
+    """(L,) bool: whether a slot's leader leads in earnest. What a budget presses for leads in the null copies too:
+    where one may have pressed, more than half of the probability is enough."""
+    beyond = beyond_chance(probabilities, null_gaps)
+    return beyond | (probabilities.amax(dim=-1) > 0.5) if pressed else beyond
+
+
+def without_identity(
+    path: Sequence[int],
+    probabilities: Tensor,
+    allowed: Tensor,
+    identity: Tensor,
+    fits: Callable[[Sequence[int]], bool] = lambda _: True,
+) -> list[int]:
+    """The path with the most probable other candidate in each slot where it has identity and another is allowed.
+
+    Args:
+        path: (L,).
+        probabilities: (L, K).
+        allowed: (L, K) bool.
+        identity: (K,) bool.
+        fits: whether a path is within the budget; what would not be, slot by slot from the most probable other
+            candidate on, stays identity.
+    """
     others = probabilities.masked_fill(identity | ~allowed, -torch.inf)
-    return [
-        int(others[slot].argmax()) if identity[choice] and bool((allowed[slot] & ~identity).any()) else choice
-        for slot, choice in enumerate(path)
-    ]
+    found = list(path)
+    for slot in others.amax(dim=-1).argsort(descending=True, stable=True).tolist():
+        choice = int(others[slot].argmax())
+        edited = [*found[:slot], choice, *found[slot + 1 :]]
+        if identity[found[slot]] and bool(others[slot, choice] > -torch.inf) and fits(edited):
+            found = edited
+    return found

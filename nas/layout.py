@@ -13,7 +13,8 @@ from typing import Any
 
 from nas import presets
 from nas.architecture import Architecture
-from nas.config import SearchRequest, SearchSpace, SlotChoice
+from nas.config.request import SearchRequest
+from nas.config.space import SearchSpace, SlotChoice
 from nas.errors import InvalidInput
 
 _FREE, _FIXED = "?", "!"
@@ -30,7 +31,7 @@ def around(
     Args:
         request: JSON of a request; its preset need not be put in.
         layout: the present model; None where nothing is said of it.
-        forbid: LABEL or LABEL@SLOTS, such as `sgu`, `S@0` or `sgu@0,4-7`; slots count from 0.
+        forbid: LABEL or LABEL@SLOTS, such as `sgu`, `S@1` or `sgu@1,5-8`; slots count from 1.
 
     Raises:
         InvalidInput: the layout does not fit the request's candidates or slots, or something is no such text.
@@ -65,6 +66,8 @@ def read(text: str, space: SearchSpace) -> list[SlotChoice]:
     places = text.split(",") if "," in text else re.findall(rf".\{_FIXED}?", text, re.DOTALL)
     if not places:
         raise InvalidInput("the layout is empty; it has one letter for each slot, such as AFAF")
+    if re.search(rf"(^|[{_FREE}{_FIXED},])\s*{_FIXED}", text):
+        raise InvalidInput(f"layout {text!r} has a ! that follows no candidate; one ! behind a letter keeps its slot")
     return [_choice(place, space) for place in places]
 
 
@@ -97,7 +100,9 @@ def without(choices: Sequence[SlotChoice], forbid: Sequence[str], space: SearchS
         label = _label(name, space)
         for slot in _slots(slots, text, len(choices)) if "@" in text else range(len(choices)):
             if choices[slot].fixed and choices[slot].present == label:
-                raise InvalidInput(f"{label!r} is forbidden in slot {slot}, which is fixed to it; forbid it elsewhere")
+                raise InvalidInput(
+                    f"{label!r} is forbidden in slot {slot + 1}, which is fixed to it; forbid it elsewhere"
+                )
             forbidden[slot] = list(dict.fromkeys([*forbidden[slot], label]))
     return [
         choice.model_copy(update={"forbidden": tuple(labels)})
@@ -134,14 +139,14 @@ def _label(name: str, space: SearchSpace) -> str:
 
 
 def _slots(text: str, whole: str, n_slots: int) -> list[int]:
-    """Of `0,4-7`."""
+    """Of `1,5-8`, from 0."""
     slots: list[int] = []
     for part in text.split(","):
         match = re.fullmatch(r"(\d{1,4})(?:-(\d{1,4}))?", part)
         if match is None:
-            raise InvalidInput(f"{whole!r} is no LABEL or LABEL@SLOTS, such as sgu@0,4-7")
+            raise InvalidInput(f"{whole!r} is no LABEL or LABEL@SLOTS, such as sgu@1,5-8")
         first, last = int(match[1]), int(match[2] or match[1])
-        if last >= n_slots or first > last:
-            raise InvalidInput(f"{whole!r} names slots {part}; the layout has slots 0 to {n_slots - 1}")
-        slots += range(first, last + 1)
+        if not 1 <= first <= last <= n_slots:
+            raise InvalidInput(f"{whole!r} names slots {part}; the layout has slots 1 to {n_slots}")
+        slots += range(first - 1, last)
     return slots

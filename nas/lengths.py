@@ -18,7 +18,9 @@ from torch import Tensor
 
 from nas import catalog
 from nas.architecture import Architecture
-from nas.config import SearchRequest, SearchSpace, Task
+from nas.config.request import SearchRequest
+from nas.config.space import SearchSpace
+from nas.config.task import Task
 from nas.data.objectives import held_out_batch
 from nas.data.parts import Part, TokenIds, Tokens, eval_windows
 from nas.data.streams import HELD_OUT_ROWS, HeldOut

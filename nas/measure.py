@@ -3,9 +3,10 @@
 Everything is timed in one process, round-robin, and reported by medians, so that another program on the machine
 slows all alike. With one thread, its own processor time is read: it is the wall time of an idle machine, and what a
 busy one takes away in between does not count (error of the fit with 5 programs on 2 cores: median 3-10% by the wall
-clock, 1% by the thread's). A table's entry is one block as its slot runs it (norm, block, residual); identity is 0 by
-definition (par-search.md section 4.1). A mode with memory is timed with random memory of its length in each slot that
-reads it, and with what it takes to keep it. What one call of a mode is, `nas.calls` says.
+clock, 1% by the thread's). On a GPU the wall clock is read, each time once the GPU has done all that it was given. A
+table's entry is one block as its slot runs it (norm, block, residual); identity is 0 by definition (par-search.md
+section 4.1). A mode with memory is timed with random memory of its length in each slot that reads it, and with what it
+takes to keep it. What one call of a mode is, `nas.calls` says.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from numpy.typing import NDArray
 
 from nas.blocks import block_classes
 from nas.calls import network_call, slot_calls
-from nas.config import SearchSpace, ServeMode
+from nas.config.space import SearchSpace
+from nas.config.task import ServeMode
 from nas.cost import LatencyEntry, LatencyTable, entry_key
 from nas.network import Network
 from nas.options import NetworkConfig, SlotConfig
@@ -43,6 +45,7 @@ _FEWEST_ROUNDS = 5
 # alone would give an interval far too narrow.
 _SESSIONS = 8
 _SESSION_UNTIMED, _SESSION_FEWEST = 3, 2
+_HARDWARE = ("accelerator", "processor", "threads", "dtype", "system")  # of a description, what times hang on most
 _T = 2.365  # Student's t at 97.5% with _SESSIONS - 1 degrees of freedom
 
 Verdict = Literal["within", "over", "cannot tell"]
@@ -80,16 +83,19 @@ def verdict(low: float, high: float, bound: float) -> Verdict:
     return "over" if low > bound else "cannot tell"
 
 
-def device_description(cpus: float) -> dict[str, str]:
-    """What a latency table holds for: processor, threads, number format and software, as text.
+def device_description(cpus: float, device: str = "cpu") -> dict[str, str]:
+    """What a latency table holds for: processor, threads, number format and software, as text; and the GPU, if so.
 
     Args:
         cpus: processors of a trial; one thread each, at least one.
+        device: cpu or cuda.
     """
+    gpu = {} if device == "cpu" else {"accelerator": torch.cuda.get_device_name(device)}
     return {
+        **gpu,
         "processor": _processor(),
         "threads": str(max(1, int(cpus))),
-        "clock": "processor time" if _clock(max(1, int(cpus))) is time.thread_time else "wall time",
+        "clock": "processor time" if _clock(max(1, int(cpus)), device) is time.thread_time else "wall time",
         "dtype": "float32",
         "system": f"{platform.system()} {platform.machine()}",
         "torch": torch.__version__,
@@ -97,8 +103,21 @@ def device_description(cpus: float) -> dict[str, str]:
     }
 
 
+def elsewhere(device: Mapping[str, str], here: Mapping[str, str]) -> str | None:
+    """In words, by what two devices differ whose times say nothing of each other; None where they are alike.
+
+    Other software on the same machine is no other device.
+
+    Args:
+        device: that a table was measured on, as `device_description` has it.
+        here: where networks are timed.
+    """
+    names = [name for name in _HARDWARE if device.get(name) != here.get(name)]
+    return ", ".join(f"{name} {device.get(name, 'none')} and not {here.get(name, 'none')}" for name in names) or None
+
+
 def measure_table(
-    space: SearchSpace, serve: ServeMode, *, vocab_size: int, threads: int, seed: int = 0
+    space: SearchSpace, serve: ServeMode, *, vocab_size: int, threads: int, device: str = "cpu", seed: int = 0
 ) -> LatencyTable:
     """Measure each candidate alone and random networks whole, and fit one to the other.
 
@@ -109,6 +128,7 @@ def measure_table(
         serve: batch and lengths.
         vocab_size: token ids of the networks.
         threads: threads to measure with; the process gets its own number back afterwards.
+        device: where the networks live, cpu or cuda.
         seed: of the random networks and of their weights.
     """
     drawn = random.Random(seed)
@@ -119,13 +139,13 @@ def measure_table(
         chosen = [space.candidate(label) for label in labels]
         slots = tuple(SlotConfig(candidate.block, candidate.options) for candidate in chosen)
         config = NetworkConfig(space.shape(), vocab_size, slots, space.norm, space.norm_position, space.backbone)
-        return Network(config, classes).train(serve.mode == "training")
+        return Network(config, classes).to(device).train(serve.mode == "training")
 
-    with _quiet(threads, seed, serve):
+    with _quiet(threads, seed, serve, device):
         single = network(space.labels)  # each candidate in a slot of its own
         calls = [call for call in slot_calls(single, serve).values() for _ in range(_SLOT_RUNS)]
         calls += [network_call(network(labels), serve) for labels in paths]
-        times = _round_robin(calls, _ROUNDS, _clock(threads))
+        times = _round_robin(calls, _ROUNDS, _clock(threads, device))
 
     runs = {
         int(number): times[:, index * _SLOT_RUNS : (index + 1) * _SLOT_RUNS].ravel()
@@ -147,7 +167,7 @@ def measure_table(
     offset, scale = fit_offset_and_scale(sums, whole_ms)
     errors = _left_out_errors(sums, whole_ms)
     return LatencyTable(
-        device=device_description(threads),
+        device=device_description(threads, device),
         serve=serve,
         entries=entries,
         offset_ms=offset,
@@ -159,7 +179,7 @@ def measure_table(
 
 
 def compare_latency(
-    networks: Mapping[str, Network], serve: ServeMode, rounds: int, *, threads: int = 1
+    networks: Mapping[str, Network], serve: ServeMode, rounds: int, *, threads: int = 1, device: str = "cpu"
 ) -> PairedLatency:
     """Time two networks and an equal twin of the second in turn, in a new order each round, in several sessions.
 
@@ -168,6 +188,7 @@ def compare_latency(
         serve: batch and lengths.
         rounds: timed rounds over all sessions, at least one a session; fewer are run when they take long.
         threads: threads to measure with; the process gets its own number back afterwards.
+        device: where copies of them are timed, cpu or cuda.
 
     Raises:
         ValueError: not two networks, or too few rounds.
@@ -178,14 +199,17 @@ def compare_latency(
         raise ValueError(f"rounds is {rounds}; it must be at least {_SESSIONS}")
     name, reference = networks
     sessions = []
-    with _quiet(threads, 0, serve):
+    with _quiet(threads, 0, serve, device):
         for _ in range(_SESSIONS):
-            timed = [copy.deepcopy(networks[each]).train(serve.mode == "training") for each in (name, *[reference] * 2)]
+            timed = [
+                copy.deepcopy(networks[each]).to(device).train(serve.mode == "training")
+                for each in (name, *[reference] * 2)
+            ]
             sessions.append(
                 _round_robin(
                     [network_call(network, serve) for network in timed],
                     rounds // _SESSIONS,
-                    _clock(threads),
+                    _clock(threads, device),
                     untimed=_SESSION_UNTIMED,
                     fewest=_SESSION_FEWEST,
                     longest_s=_LONGEST_S / _SESSIONS,
@@ -235,8 +259,16 @@ def _left_out_errors(sums: NDArray[np.float64], measured: NDArray[np.float64]) -
     return errors
 
 
-def _clock(threads: int) -> Callable[[], float]:
-    """Seconds of this thread on a processor if no other works with it; else, or where that clock ticks, of the wall."""
+def _clock(threads: int, device: str = "cpu") -> Callable[[], float]:
+    """Seconds of this thread on a processor if no other works with it; else, or where that clock ticks, of the wall. On
+    a GPU of the wall, once it has done what it was given: calls only queue their work there."""
+    if device != "cpu":
+
+        def when_done() -> float:
+            torch.cuda.synchronize(device)
+            return time.perf_counter()
+
+        return when_done
     ticks = len({time.thread_time() for _ in range(100)}) < 50  # some systems count it in hundredths of a second
     return time.perf_counter if threads > 1 or ticks else time.thread_time
 
@@ -286,13 +318,13 @@ def _interval(sessions: Sequence[NDArray[np.float64]]) -> tuple[float, float, fl
 
 
 @contextmanager
-def _quiet(threads: int, seed: int, serve: ServeMode) -> Iterator[None]:
-    """`threads` threads, a seeded generator, and gradients in training alone; threads and generator are put back."""
+def _quiet(threads: int, seed: int, serve: ServeMode, device: str) -> Iterator[None]:
+    """`threads` threads, seeded generators, and gradients in training alone; threads and generators are put back."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     gradients = nullcontext() if serve.mode == "training" else torch.inference_mode()
     try:
-        with torch.random.fork_rng(devices=[]), gradients:
+        with torch.random.fork_rng(devices=[] if device == "cpu" else [device]), gradients:
             torch.manual_seed(seed)
             yield
     finally:

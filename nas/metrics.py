@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nas.config import Task
+from nas.config.task import Task
 
 Counts = Sequence[Sequence[int]]
 

@@ -19,7 +19,8 @@ from nas import catalog, own_block
 from nas.architecture import Architecture
 from nas.blocks.base import Block
 from nas.budgets import bounds
-from nas.config import SearchRequest, Task, read_request
+from nas.config.request import SearchRequest, read_request
+from nas.config.task import Task
 from nas.cost import LatencyTable
 from nas.data.corpora import built_in, text_file
 from nas.data.encode import encode
@@ -127,7 +128,7 @@ def search(
             that no candidate of the request names becomes one more candidate, with its default options.
         text: UTF-8 to learn on, or a file of any format that uploads may have, by its name (reviews.jsonl.gz); None
             reads the request's built-in corpus, or draws its synthetic task.
-        table: latency table to use; None measures one, with as many threads as the request's cpus.
+        table: latency table to use; None measures one on `device`, with as many threads as the request's cpus.
         on_record: called with (seed, record) at every report.
         device: where the supernet lives, the one that is used whatever resources.gpus says.
 
@@ -148,7 +149,11 @@ def search(
     request, parts = _read(request, text)
     with _threads(max(1, int(request.resources.cpus))) as threads:
         table = _usable(request, table) or measure_table(
-            request.space, request.task.serve[0], vocab_size=request.task.vocab_size, threads=threads
+            request.space,
+            request.task.serve[0],
+            vocab_size=request.task.vocab_size,
+            threads=threads,
+            device=device,
         )
         bounded = bounds(request, table)
         check_budget(request, bounded)

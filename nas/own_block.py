@@ -15,7 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from nas import catalog
 from nas.blocks.base import Block, Context
-from nas.config import Candidate
+from nas.config.space import Candidate
 from nas.errors import InvalidInput
 from nas.options import Shape
 from nas.specs.base import BlockSpec, Reach, at_most_max_len

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.errors import InvalidInput
 from nas.rules import RuleStatement, count, slots_text
 

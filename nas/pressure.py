@@ -20,9 +20,10 @@ from torch import Tensor
 
 from nas import cost
 from nas.budgets import BoundedCost
-from nas.config import Method
+from nas.config.method import Method
 
 _FLAT = 0.01  # relative fall of the loss between two tenths of the run below which it counts as flat
+_LOOKS = 50  # for it in a run, evenly spaced, however often a trial reports
 # Of cost_weight: what the dual gains in one alpha update at twice the target, and the most it may be. With these the
 # expected cost ended within 3% of the target in a simulated trainer, whose blocks bought between 0.01 and 0.5 nats.
 _RATE, _MOST = 10.0, 100.0
@@ -52,7 +53,12 @@ class Pressure:
         self.start: int | None = None  # step from which it may press
         self._duals = [0.0] * len(self.bounds)
         self._excess: list[float] | None = None  # of the last update: expected / target - 1
-        self._history: list[tuple[int, float]] = []  # (step, train loss) of the last two tenths
+        self._history: list[tuple[int, float]] = []  # (step, train loss up to it) of the last two tenths
+
+    @property
+    def every(self) -> int:
+        """Weight updates between two looks for the plateau."""
+        return max(1, self.method.n_steps // _LOOKS)
 
     @property
     def dual(self) -> float:
@@ -61,11 +67,11 @@ class Pressure:
         return sum(self._duals)
 
     def observe(self, step: int, train_loss: float, *, searching: bool) -> None:
-        """Look for the plateau at each report; only once alpha is released, at the latest half-way from there.
+        """Look for the plateau; only once alpha is released, at the latest half-way from there.
 
         Args:
-            step: weight updates done.
-            train_loss: one-path loss since the last report.
+            step: weight updates done, a multiple of `every`.
+            train_loss: mean one-path loss of the last `every` of them.
             searching: whether alpha moves.
         """
         tenth = max(1, self.method.n_steps // 10)

@@ -33,6 +33,7 @@ import torch
 from torch import Tensor
 
 from nas.data.streams import held_out
+from nas.paired import standard_error
 from nas.training import evaluate, finite_or_fail, learning_rate, weight_step, weights_optimiser
 
 if TYPE_CHECKING:
@@ -315,21 +316,3 @@ def _forecast(gaps: Sequence[float], ends: Sequence[int], last: int) -> float:
     if gaps[0] <= gaps[1]:
         return gaps[1]
     return gaps[1] * float((gaps[1] / gaps[0]) ** ((last - ends[1]) / (ends[1] - ends[0])))
-
-
-def standard_error(difference: Tensor, *, neighbours: bool) -> float:
-    """Of the mean of paired differences, by what a circular block bootstrap would converge to (Politis & Romano 1992).
-
-    Args:
-        difference: (N,) in the order of the text.
-        neighbours: windows that stand side by side may go together, as those of a text do; False where each stands
-            alone.
-
-    Returns:
-        In the unit of the differences; 0 where all are equal.
-    """
-    values = difference.double()
-    n = len(values)
-    block = max(1, round(n ** (1 / 3))) if neighbours else 1
-    means = torch.cat([values, values[: block - 1]]).unfold(0, block, 1).mean(dim=1)  # (N,) by first window
-    return math.sqrt(float((means - values.mean()).square().mean()) * block / n)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from nas.prune import standard_error
+from nas.paired import standard_error
 
 
 def swapped_losses(
@@ -57,7 +57,7 @@ def flips(before: Sequence[int], losses: Tensor, updates: Tensor, labels: Sequen
         nats, error = float(difference.mean()), standard_error(difference, neighbours=False)
         if old != new and nats > error:
             told.append(
-                f"slot {slot}: the ranking flipped from {labels[old]!r} to {labels[new]!r}, {nats:.4f} nats better "
+                f"slot {slot + 1}: the ranking flipped from {labels[old]!r} to {labels[new]!r}, {nats:.4f} nats better "
                 f"(standard error {error:.4f}), once candidates run less had caught up (now {int(updates[slot, old])} "
                 f"and {int(updates[slot, new])} updates); a larger method.uniform_share ranks by less of training time"
             )

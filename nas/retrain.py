@@ -19,7 +19,7 @@ from torch import Tensor
 from nas import checkpoint, guards, ranks
 from nas.architecture import Architecture
 from nas.blocks import block_classes
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.data.objectives import Batch
 from nas.data.parts import Parts
 from nas.data.streams import Stream, held_out
@@ -170,12 +170,14 @@ class Retraining:
             self.result = self._tested(val_loss)
         self.network.train()
         ended = f"the retraining ended after {self.step} of {self.n_steps} weight updates"
+        cut_short = guards.time_is_up(ended, self.method.max_minutes) if last and not self.done else None
         return StepRecord(
             step=self.step,
             train_loss=train_loss,
             val_loss=val_loss,
             tokens_per_s=tokens_per_s,
-            warning=guards.time_is_up(ended, self.method.max_minutes) if last and not self.done else None,
+            warning=cut_short,
+            cut_short=cut_short,
             last=last,
             checkpoint=last or (self.step > 0 and self.step % self.method.checkpoint_every == 0),
         )

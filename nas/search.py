@@ -19,7 +19,7 @@ from nas import checkpoint, cost, guards, ranks
 from nas.alphas import Alphas, start
 from nas.blocks import block_classes
 from nas.budgets import bounds
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.cost import LatencyTable
 from nas.data.objectives import Batch
 from nas.data.parts import Parts
@@ -53,6 +53,7 @@ _STREAMS = ("weight_data", "alpha_data", "paths", "noise", "signs", "dropout", "
 
 _SAMPLED = 2  # paths drawn from softmax(alpha) at each report
 _COLDEST = 1e-6  # tau at which a draw is one-hot in float32; next to 0 the division is out of range
+_EARLIEST = 20  # weight updates: a loss that has not fallen before tells nothing
 _SKIPPED = -1  # no candidate: a slot that adds nothing
 
 
@@ -107,6 +108,7 @@ class Search:
         self.seconds = 0.0  # of the attempts before this one
         self._began: Tensor | None = None  # (N,) losses of paths at step 0
         self._reported = _Reported(0, self.alphas.probabilities(), 0)
+        self._observed = torch.zeros((), device=device)  # summed losses since the last look for the plateau
         self._losses: list[Tensor] = []  # since the last record, as is `_found`
         self._found: list[str] = []
 
@@ -145,7 +147,7 @@ class Search:
     def _affordable_path(self) -> Sequence[int]:
         """The most probable path within all bounds of the budget, by the table."""
         path, bounded = self.leading_path(), self.pressure.bounds
-        if all(bound.holds(path) for bound in bounded):
+        if self._affordable(path):
             return path
         found = derive(
             self.alphas.probabilities().numpy(),
@@ -155,6 +157,9 @@ class Search:
             bounds=bounded,
         )
         return [self.space.labels.index(label) for label in found.labels]
+
+    def _affordable(self, path: Sequence[int]) -> bool:
+        return all(bound.holds(path) for bound in self.pressure.bounds)
 
     # -- one step of each kind ------------------------------------------------------------------------------------
 
@@ -171,12 +176,22 @@ class Search:
                 self._alpha_step()
             if self.method.stop_when_stable:
                 self._settle_if_stable()
+        self._look_for_plateau(phase)
         if self.alphas.n_updates:
             if self.step == self.settle_start < self.end:
                 self.winners = winners(self._swapped_losses())
             if self.step == self.end:
                 self._conclude()
         return False
+
+    def _look_for_plateau(self, phase: Phase) -> None:
+        """Behind every so many weight updates, for the budget's pressure; the device is not waited for in between."""
+        if self.pressure.bounds:
+            self._observed += self._losses[-1]
+            if self.step % self.pressure.every == 0:
+                mean = finite_or_fail(self._observed / self.pressure.every, self.step)
+                self.pressure.observe(self.step, mean, searching=phase == "search")
+                self._observed = torch.zeros_like(self._observed)
 
     def _conclude(self) -> None:
         """At the end of settling: rank again, then begin the parsimony pass."""
@@ -351,8 +366,6 @@ class Search:
         train_loss = mean_or_fail(self._losses, self.step)
         self._losses = []
         phase = self.phase(max(0, self.step - 1))  # of what has been done
-        if train_loss is not None:
-            self.pressure.observe(self.step, train_loss, searching=phase == "search")
         probabilities, path = self.alphas.probabilities(), self.leading_path()
         self.supernet.eval()
         soft = self.losses(self.mixture_nats(probabilities.to(self.device)))
@@ -361,14 +374,17 @@ class Search:
         sampled = self._sampled_losses()
         held = None if self.pruning is None else self.losses(self.path_nats(self.pruning.path))
         self._began = sampled if self._began is None else self._began
+        fifth = max(self.method.n_steps / 5, _EARLIEST)
+        if self._reported.step < fifth <= self.step and not last:
+            early = {"falling": guards.does_not_fall(self._began, sampled, self.step, self.end)}
+            self._found += guards.tell_once(self.told, early)
         if hard is not None and phase != "prune":
             self._guard(path, probabilities, float(soft.mean()), hard)
         self.supernet.train()
-        if last and (reason := guards.has_not_learnt(self._began, _first(held, hard, sampled))):
-            self._found.append(reason)
-        if last and not self.done:
-            self._found.append(guards.time_is_up(self._ended(), self.method.max_minutes))
-        elif last and self.pruning is not None and self.pruning.untried:
+        not_learnt = guards.has_not_learnt(self._began, _first(held, hard, sampled)) if last else None
+        cut_short = guards.time_is_up(self._ended(), self.method.max_minutes) if last and not self.done else None
+        self._found += filter(None, (not_learnt, cut_short))
+        if cut_short is None and last and self.pruning is not None and self.pruning.untried:
             self._found.append(f"{self._ended()}: prune_share is {self.method.prune_share:g}")
         moved = guards.velocity(self._reported.probabilities, probabilities)
         every, before = self.method.checkpoint_every, self._reported.step
@@ -397,6 +413,8 @@ class Search:
             effect_nats=None if self.pruning is None else [list(row) for row in self.pruning.effect_nats],
             effect_se=None if self.pruning is None else [list(row) for row in self.pruning.effect_se],
             warning="\n".join(found) or None,
+            not_learnt=not_learnt,
+            cut_short=cut_short,
             last=last,
             checkpoint=last or self.step // every > before // every,
         )
@@ -426,7 +444,8 @@ class Search:
 
     def _guard(self, path: Sequence[int], probabilities: Tensor, soft: float, hard: Tensor) -> None:
         assert self._began is not None
-        beyond = guards.beyond_chance(probabilities, self.alphas.null_gaps())
+        gaps, pressed = self.alphas.null_gaps(), self.pressure.start is not None
+        beyond = guards.beyond_chance(probabilities, gaps)
         found = {
             "identities": guards.too_many_identities(path, self.identity, self.method.max_identity),
             "gap": guards.discretisation_gap(float(self._began.mean()), soft, float(hard.mean())),
@@ -437,11 +456,14 @@ class Search:
             ),
             "one": guards.one_everywhere(path, probabilities, beyond, self.allowed, self.space.labels, self.identity),
         }
-        n_identities = int((self.identity[list(path)] & beyond).sum())
+        leading = guards.leads(probabilities, gaps, pressed=pressed)
+        n_identities = int((self.identity[list(path)] & leading).sum())
         if "collapse" not in self.told and n_identities > len(path) / 2:
-            other = guards.without_identity(path, probabilities, self.allowed, self.identity)
-            without = self.losses(self.path_nats(other))
-            found["collapse"] = guards.identity_collapse(n_identities, hard, without, self.method.prune_nats)
+            other = guards.without_identity(path, probabilities, self.allowed, self.identity, self._affordable)
+            if other != list(path):  # else a budget asks for just that
+                found["collapse"] = guards.identity_collapse(
+                    n_identities, hard, self.losses(self.path_nats(other)), self.method.prune_nats, pressed=pressed
+                )
         self._found += guards.tell_once(self.told, found)
 
     # -- state ----------------------------------------------------------------------------------------------------
@@ -457,7 +479,9 @@ class Search:
         tensors |= {f"generator.{name}": each.get_state() for name, each in self.generators.items()}
         for name, stream in self.streams.items():
             tensors |= {f"stream.{name}.{key}": value for key, value in stream.state().items()}
-        tensors |= {"updates": self.updates} | ({} if self._began is None else {"began": self._began})
+        tensors |= {"observed": self._observed, "updates": self.updates} | (
+            {} if self._began is None else {"began": self._began}
+        )
         tensors |= {"gradients.mean": self.alphas.mean, "gradients.squares": self.alphas.squares}
         if self.pruning is not None:
             tensors |= {f"pruning.{name}": value for name, value in self.pruning.tensors().items()}
@@ -491,6 +515,8 @@ class Search:
         for name, stream in self.streams.items():
             stream.restore(checkpoint.prefixed(f"stream.{name}", tensors))
         self.updates, self._began = tensors["updates"], tensors.get("began")
+        if "observed" in tensors:  # checkpoints of before looked at each report, and have none
+            self._observed = tensors["observed"].to(self.device)
         self.alphas.mean, self.alphas.squares = tensors["gradients.mean"], tensors["gradients.squares"]
         self.alphas.n_updates = state["n_alpha_updates"]
         self.step, self.seconds = state["step"], state["seconds"]

@@ -13,7 +13,7 @@ class StepRecord:
     """The state of one trial after `step` weight updates. L slots, K candidates.
 
     Search trials fill everything but `val_loss`; retraining trials fill step, train_loss, val_loss, tokens_per_s
-    and, where their time was up, warning.
+    and, where their time was up, warning and cut_short.
 
     Args:
         step: weight updates done.
@@ -43,6 +43,10 @@ class StepRecord:
         effect_se: (L, K) standard error of the same.
         warning: what guards found since the last record, and of the last one whether time was up, a line each; None:
             nothing. In a rerun it may differ with `last`.
+        not_learnt: why nothing should be derived of a search that ends here, also a line of `warning`; None: it has
+            learnt, or goes on.
+        cut_short: how far a trial came that its wall time ends here, also a line of `warning`; None: it goes on, or
+            came to its end.
         last: whether the trial ends here.
         checkpoint: whether the trial should be saved at this step.
     """
@@ -69,5 +73,7 @@ class StepRecord:
     effect_nats: list[list[float | None]] | None = None
     effect_se: list[list[float | None]] | None = None
     warning: str | None = None
+    not_learnt: str | None = None
+    cut_short: str | None = None
     last: bool = False
     checkpoint: bool = False

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from nas import catalog
 from nas.backbone import Backbone, check_tokens, make_norm
 from nas.blocks.base import Block, Context
-from nas.config import SearchSpace
+from nas.config.space import SearchSpace
 from nas.network import Memory, remember, seeing, shortest, unpacked_memory
 from nas.options import NetworkConfig
 from nas.recompute import Conditions, credited, weighted_sum

@@ -13,7 +13,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from nas import ranks
-from nas.config import Method
+from nas.config.method import Method
 from nas.data.objectives import Batch
 from nas.data.streams import HeldOut, Stream
 from nas.errors import SearchFailed

@@ -9,7 +9,7 @@ from typing import Any
 
 from tokenizers import Tokenizer as LibraryTokenizer
 
-from nas.config import Tokenizer
+from nas.config.task import Tokenizer
 from nas.data.encoded import TOKENIZER, Encoded
 from nas.data.parts import Part, Tokens
 from nas.ingest.card import Card, Dataset, Settings

@@ -14,7 +14,7 @@ import torch
 
 from nas import ranks
 from nas.architecture import Architecture
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.retrain import Retraining
 from nas.search import Search
 from nas.steps import StepRecord

@@ -11,7 +11,7 @@ import torch
 from bench import blocks, kept, listops, replay_mgk, replay_sgu
 from nas.blocks.base import Context
 from nas.blocks.mgk import MixtureOfGaussianKeys
-from nas.config import Task
+from nas.config.task import Task
 from nas.data.synthetic.generated import Generated
 from nas.data.synthetic.listops import ListOps
 from nas.specs.tasks.listops import ListOpsOptions, ShortListOpsOptions

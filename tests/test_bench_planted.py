@@ -13,7 +13,7 @@ import torch
 
 from bench import planted
 from bench.broken import ENGINES, SOUND
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.data.enumerated import PLANTED
 from nas.steps import StepRecord
 

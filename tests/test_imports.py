@@ -54,6 +54,11 @@ def test_packages_import_downwards_only(package: str, allowed: set[str]) -> None
         assert not outside, f"{path.relative_to(ROOT)} imports {sorted(outside)}"
 
 
+def test_packages_define_no_names_but_the_registry_of_blocks() -> None:
+    inits = [path for package in PACKAGES for path in sources(package) if path.name == "__init__.py"]
+    assert [path for path in inits if path.read_text()] == [ROOT / "nas" / "blocks" / "__init__.py"]
+
+
 def test_only_the_command_line_starts_workers() -> None:
     for path in sources("api"):
         if any(name.startswith("workers") for name in ours(path)):

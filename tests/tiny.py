@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from nas.config import SearchRequest, SearchSpace, ServeMode
+from nas.config.request import SearchRequest
+from nas.config.space import SearchSpace
+from nas.config.task import ServeMode
 from nas.cost import LatencyEntry, LatencyTable, entry_key
 from nas.data.parts import Part, Parts, TokenIds, Tokens, split
 

@@ -2,22 +2,25 @@
 
 An additive table predicts within some percent; a bound that is met on paper can be missed on the machine. So each
 derived architecture is timed before it is retrained, and where it is over, the bound shrinks by what it was over.
-What is counted, as parameters are, is known exactly and needs no look.
+What is counted, as parameters are, is known exactly and needs no look. A table of another device than the trials run on
+says what a bound holds for, and no timing here can confirm or correct that: what it predicts stands, and is said to be
+a prediction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from nas.architecture import Architecture, interleaved
 from nas.budgets import BoundedCost, bounds
-from nas.config import LatencyBudget, SearchRequest
+from nas.config.budget import LatencyBudget
+from nas.config.request import SearchRequest
 from nas.cost import LatencyTable
 from nas.derive import derive_record
 from nas.errors import Infeasible
-from nas.measure import PairedLatency, Verdict, verdict
+from nas.measure import PairedLatency, Verdict, elsewhere, verdict
 from nas.steps import StepRecord
 
 _MOST_CORRECTIONS = 3
@@ -39,6 +42,7 @@ class Kept:
         low: lower end of its 95% interval.
         high: upper end.
         verdict: by the interval where there is one; what is counted is within or over.
+        reason: why the verdict cannot be told, where no timing was made that could; else None.
     """
 
     name: str
@@ -50,6 +54,7 @@ class Kept:
     low: float | None
     high: float | None
     verdict: Verdict
+    reason: str | None
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,7 @@ class Within:
 
     Args:
         architecture: the last one that was derived.
-        timed: it as timed; None without a bound on latency.
+        timed: it as timed; None without a bound on latency, and with a table of another device.
         missed: a line for each architecture that was over the bound as measured; where the last of these names the
             architecture itself, no correction helped.
     """
@@ -68,7 +73,30 @@ class Within:
     missed: tuple[str, ...]
 
 
-def derive_within(request: SearchRequest, table: LatencyTable, record: StepRecord, time_beside: Timing) -> Within:
+def unconfirmed(request: SearchRequest, table: LatencyTable, here: Mapping[str, str]) -> str | None:
+    """Why timing cannot confirm a bound on latency, nor correct it: the table is of another device; None where it can.
+
+    Args:
+        request: with its budget.
+        table: that the bound holds for.
+        here: where trials run, as a table describes it.
+    """
+    differing = elsewhere(table.device, here)
+    if request.budget.latency is None or differing is None:
+        return None
+    return (
+        f"latency table {table.id} is of another device than the trials run on ({differing}), so budget.latency is met "
+        "by its prediction alone: timing here would neither confirm nor correct it"
+    )
+
+
+def derive_within(
+    request: SearchRequest,
+    table: LatencyTable,
+    record: StepRecord,
+    time_beside: Timing,
+    reason: str | None = None,
+) -> Within:
     """The best architecture within the request's budget, as measured up to the repeatability.
 
     Args:
@@ -76,6 +104,7 @@ def derive_within(request: SearchRequest, table: LatencyTable, record: StepRecor
         table: predicts.
         record: the last one of a search.
         time_beside: times the network of the first labels in turns with that of the second.
+        reason: why it cannot be asked about a bound on latency (`unconfirmed`); None: it can.
 
     Raises:
         Infeasible: no architecture is predicted to meet the budget.
@@ -83,7 +112,7 @@ def derive_within(request: SearchRequest, table: LatencyTable, record: StepRecor
     """
     budget, bounded = request.budget.latency, bounds(request, table)
     architecture = derive_record(request, table, record, bounded)
-    if budget is None:
+    if budget is None or reason is not None:
         return Within(architecture, None, ())
     missed: list[str] = []
     for n_corrected in range(_MOST_CORRECTIONS + 1):
@@ -128,6 +157,7 @@ def kept(
     architecture: Architecture,
     record: StepRecord | None,
     timed: PairedLatency | None,
+    reason: str | None = None,
 ) -> list[dict[str, Any]]:
     """Each bound of the budget and what an architecture does with it, as JSON (`Kept`).
 
@@ -137,6 +167,7 @@ def kept(
         architecture: in question.
         record: the last one of the search that it is from; None of a parent.
         timed: it as timed; None: it was not.
+        reason: why a bound on latency is not confirmed by timing, where that is known.
     """
     choices = [request.space.labels.index(label) for label in architecture.labels]
     found = []
@@ -161,6 +192,7 @@ def kept(
                 Kept(
                     bound.name, unit, bound.target / scale, cost / scale,
                     None if expected is None else expected / scale, measured, low, high, reached,
+                    reason if bound.name == "latency" else None,
                 )
             )
         )  # fmt: skip

@@ -11,7 +11,8 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from nas.config import SearchRequest, Task, Tokenizer
+from nas.config.request import SearchRequest
+from nas.config.task import Task, Tokenizer
 from nas.data.encode import encode
 from nas.data.encoded import TOKENIZER, Encoded, open_encoded
 from nas.data.parts import Parts

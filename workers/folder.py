@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.cost import LatencyTable
 from nas.data.corpora import built_in
 from nas.errors import InvalidInput, SearchFailed
@@ -224,7 +224,7 @@ class _Trial:
 
 
 # max_minutes ends a trial at another step in a rerun, and the last record says more in words
-_BY_THE_CLOCK = ("tokens_per_s", "last", "warning", "checkpoint")
+_BY_THE_CLOCK = ("tokens_per_s", "last", "warning", "not_learnt", "cut_short", "checkpoint")
 
 
 def first_difference(before: StepRecord, again: StepRecord) -> str | None:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from nas.catalog import DATASETS, TASKS
-from nas.config import Resources, SearchRequest
+from nas.config.request import Resources, SearchRequest
 from nas.cost import LatencyTable
 from nas.errors import BlockwrightError, InvalidInput, SearchFailed
 from nas.ingest.card import Dataset

@@ -9,7 +9,9 @@ import psutil
 import torch
 
 from nas import ranks
-from nas.config import Method, SearchRequest, SearchSpace
+from nas.config.method import Method
+from nas.config.request import SearchRequest
+from nas.config.space import SearchSpace
 from nas.cost import LatencyTable
 from nas.data.parts import Parts
 from nas.errors import SearchFailed

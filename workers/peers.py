@@ -24,7 +24,7 @@ from typing import Any
 import torch
 
 from nas import ranks
-from nas.config import read_request
+from nas.config.request import read_request
 from nas.errors import BlockwrightError, SearchFailed
 from workers import memory
 from workers.store import Report

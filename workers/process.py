@@ -129,7 +129,7 @@ def run(settings: Settings, lease: Lease) -> int:
     os.environ.update(cluster.client_environment(settings.ray_token_file))  # ray reads it when it is imported
     from ray.exceptions import RayError
 
-    from nas.config import read_request
+    from nas.config.request import read_request
     from workers import memory
     from workers.recorder import Recorder
     from workers.runner import run_search

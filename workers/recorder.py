@@ -24,7 +24,8 @@ from db.engine import reading, transaction
 from db.errors import LeaseLost, NotFound
 from db.lease import Lease
 from nas.catalog import DATASETS
-from nas.config import SearchRequest, one_line
+from nas.config.base import one_line
+from nas.config.request import SearchRequest
 from nas.cost import LatencyTable
 from nas.data.corpora import built_in
 from nas.errors import InvalidInput, SearchFailed

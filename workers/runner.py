@@ -1,4 +1,8 @@
-"""One search from its request to its export, the same whether a server, Ray and a database are there or not."""
+"""One search from its request to its export, the same whether a server, Ray and a database are there or not.
+
+Its verbs are the modules of `workers.stages`; each takes what the one before returned, and may be run again after a
+restart: finished trials are taken from the store, so only what was lost is redone.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,21 @@ from contextlib import contextmanager
 from typing import Any
 
 from nas import metrics
-from nas.config import SearchRequest, Task
+from nas.config.request import SearchRequest
+from nas.config.task import Task
 from nas.cost import LatencyTable
 from nas.measure import PairedLatency
-from workers import stages
 from workers.folder import write_json
-from workers.stages import Comparison, Derived, Inputs, Searched
+from workers.stages.compare import compare
+from workers.stages.derive import derive_all, infer_rule
+from workers.stages.estimate import measured
+from workers.stages.export import export
+from workers.stages.lengths import at_lengths
+from workers.stages.measure import measure
+from workers.stages.passed_on import Comparison, Derived, Inputs, Searched
+from workers.stages.retrain import retrain
+from workers.stages.search import search
+from workers.stages.winner import describe_samples
 from workers.stopwatch import Stopwatch
 from workers.store import Stage, Store
 from workers.trainable import file_sha256
@@ -38,30 +51,30 @@ def run_search(request: SearchRequest, store: Store, trials: TrialRunner) -> dic
             yield
 
     with stage("measuring"):
-        inputs = stages.measure(request, store, trials)
+        inputs = measure(request, store, trials)
     with stage("searching"):
-        searched = stages.search(inputs, store, trials)
-        took = stages.measured(inputs, searched, store)
+        searched = search(inputs, store, trials)
+        took = measured(inputs, searched, store)
     with stage("deriving"):
-        derived = stages.derive_all(inputs, searched, store, trials)
-        rule = stages.infer_rule(derived, store)
+        derived = derive_all(inputs, searched, store, trials)
+        rule = infer_rule(derived, store)
     with stage("retraining"):
-        winner, parent = stages.retrain(inputs, searched, derived, store, trials)
-        comparison = stages.compare(inputs, winner, parent, store, trials)
+        winner, parent = retrain(inputs, searched, derived, store, trials)
+        comparison = compare(inputs, winner, parent, store, trials)
     with stage("exporting"):
-        exported = stages.export(inputs, winner, comparison, store)
+        exported = export(inputs, winner, comparison, store)
     seconds = {**stopwatch.seconds, "total": stopwatch.total}
     result = {
         **_describe(inputs, searched, derived, store),
         "derived": winner.derived.entry,
         "parent": parent.derived.entry if parent else None,
-        **stages.describe_samples(inputs, searched),
+        **describe_samples(inputs, searched),
         "rule": rule,
         **_compared(comparison, inputs.request.task),
         "metrics": metrics.report(
             inputs.request.task, inputs.data.corpus, winner.outcomes, parent.outcomes if parent else ()
         ),
-        "lengths": stages.at_lengths(inputs.request.task, winner, parent),
+        "lengths": at_lengths(inputs.request.task, winner, parent),
         "positions": {"derived": winner.positions, "parent": parent.positions if parent else None},
         "export": exported,
         "cut_short": [*searched.cut_short, *winner.cut_short, *(parent.cut_short if parent else ())],

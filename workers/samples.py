@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from nas.config import Budget, Range, SearchRequest
+from nas.config.budget import Budget
+from nas.config.request import Range, SearchRequest
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution

@@ -18,7 +18,7 @@ import torch
 
 from nas import ranks
 from nas.architecture import Architecture
-from nas.config import Resources, SearchRequest, read_request
+from nas.config.request import Resources, SearchRequest, read_request
 from nas.cost import LatencyTable
 from nas.measure import device_description
 from nas.retrain import Retraining
@@ -108,11 +108,9 @@ def device_fingerprint(cpus: float, where: str, world: int = 1) -> str:
         where: cpu or cuda.
         world: ranks of the trial, each of which adds up its rows by itself.
     """
-    described = device_description(cpus)
+    described = device_description(cpus, where)
     if world > 1:
         described["ranks"] = str(world)
-    if where == "cuda":
-        described["accelerator"] = torch.cuda.get_device_name()
     return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:16]
 
 

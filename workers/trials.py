@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import ParamSpec, Protocol, TypeVar
 
-from nas.config import Resources
+from nas.config.request import Resources
 from workers.store import Store
 from workers.trainable import TrialSpec
 

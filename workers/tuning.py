@@ -28,7 +28,7 @@ import ray
 from ray import tune
 from ray.exceptions import OutOfMemoryError, RayTaskError, WorkerCrashedError
 
-from nas.config import Resources
+from nas.config.request import Resources
 from nas.errors import BlockwrightError, InvalidInput, SearchFailed
 from workers import memory, peers
 from workers.cluster import ClusterError

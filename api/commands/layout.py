@@ -27,7 +27,11 @@ Around = Annotated[
 ]
 Forbid = Annotated[
     list[str] | None,
-    typer.Option("--forbid", metavar="LABEL[@SLOTS]", help="Block that may not stand in slots, such as sgu@0,4-7."),
+    typer.Option(
+        "--forbid",
+        metavar="LABEL[@SLOTS]",
+        help="Block that may not stand in slots, such as sgu@1,5-8; slots count from 1.",
+    ),
 ]
 
 

@@ -20,7 +20,7 @@ from api.commands.sources import plain_file
 from nas.errors import DataError
 
 if TYPE_CHECKING:
-    from nas.config import SearchRequest
+    from nas.config.request import SearchRequest
     from nas.cost import LatencyTable
     from nas.ingest.card import Dataset
 
@@ -57,13 +57,17 @@ def search(
         raise Refused(f"`search` runs in this process, which --local says; a service takes `blockwright submit {same}`")
     from api import show
     from api.watching import Display, Picture
-    from nas.config import SearchRequest
+    from nas.budgets import bounds, check_each
+    from nas.config.request import SearchRequest
     from nas.cost import LatencyTable
 
     parsed = SearchRequest.model_validate(built_around(given(request, preset), around, forbid))
     files = dict(named_file(each) for each in data or [])
     check_read(files, parsed.task.dataset, parsed.task.tokenizer.name)
     brought = LatencyTable.model_validate(read_json(table)) if table else None
+    if brought is not None:
+        brought.check(parsed.space, parsed.task.serve[0])
+    check_each(bounds(parsed, brought), parsed.space.allowed)
     parent = out.parent if out else settings(data_dir).data_dir / "searches"
     parent.mkdir(parents=True, exist_ok=True)
     console = show.terminal()

@@ -17,6 +17,11 @@ Mode = Annotated[
     typer.Option("--mode", help="Of the request's serve modes; default: the first, which its budget holds for."),
 ]
 
+Where = Annotated[
+    Literal["cpu", "cuda"] | None,
+    typer.Option("--device", help="Where to measure; default: cuda where resources.gpus asks for a GPU, else cpu."),
+]
+
 
 def register(app: typer.Typer) -> None:
     app.command()(measure)
@@ -26,13 +31,14 @@ def measure(
     request: RequestFile = None,
     preset: Preset = None,
     mode: Mode = None,
+    device: Where = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="File to write; default: standard output.")] = None,
 ) -> None:
-    """Measure each candidate of a request on this machine, with as many threads as a trial's CPUs.
+    """Measure each candidate of a request on this machine: on its GPU, or with as many threads as a trial's CPUs.
 
     The table is JSON: `blockwright tables add` brings it to a service, `search --local --table` uses it here.
     """
-    from nas.config import SearchRequest
+    from nas.config.request import SearchRequest
 
     parsed = SearchRequest.model_validate(given(request, preset))
     modes = [serve for serve in parsed.task.serve if mode in (None, serve.mode)]
@@ -46,11 +52,16 @@ def measure(
     threads, cpus = max(1, int(parsed.resources.cpus)), os.cpu_count() or 1
     if threads > cpus:
         raise Refused(f"resources.cpus is {parsed.resources.cpus:g} and this machine has {cpus} CPUs; ask for no more")
-    from nas.measure import measure_table  # torch takes seconds; what is wrong with the request is said before
+    where = device or ("cuda" if parsed.resources.gpus > 0 else "cpu")
+    import torch  # which takes seconds; what is wrong with the request is said before
+
+    from nas.measure import measure_table
     from workers import memory
 
+    if where == "cuda" and not torch.cuda.is_available():
+        raise Refused("torch finds no GPU on this machine; --device cpu measures on its processors")
     with memory.explained(memory.ADVICE_MEASURING):
-        table = measure_table(parsed.space, modes[0], vocab_size=parsed.task.vocab_size, threads=threads)
+        table = measure_table(parsed.space, modes[0], vocab_size=parsed.task.vocab_size, threads=threads, device=where)
     text = json.dumps(table.model_dump(mode="json"), indent=1)
     if out is None:
         print(text)

@@ -15,7 +15,8 @@ from api.commands.files import read_json
 from api.commands.refuse import Refused
 from nas import presets as known
 from nas.architecture import Architecture, interleaved
-from nas.config import SearchRequest, SearchSpace
+from nas.config.request import SearchRequest
+from nas.config.space import SearchSpace
 from nas.specs.backbone import network_parameters
 
 RequestFile = Annotated[

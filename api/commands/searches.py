@@ -25,7 +25,7 @@ from api.foreseen import sentence
 from api.looks import looks as look_of
 from api.plain import plain
 from api.watching import Display, Picture
-from nas.config import SearchSpace
+from nas.config.space import SearchSpace
 from nas.cost import LatencyTable
 from nas.errors import InvalidInput
 from nas.presets import expand

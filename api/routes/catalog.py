@@ -13,7 +13,9 @@ from api import schemas
 from api.deps import AppSettings, tagged
 from api.settings import Settings
 from nas import catalog
-from nas.config import SearchRequest, SearchSpace, Task
+from nas.config.request import SearchRequest
+from nas.config.space import SearchSpace
+from nas.config.task import Task
 from nas.presets import DESCRIPTIONS, PRESETS
 from nas.text import MIN_BYTES
 

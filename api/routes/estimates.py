@@ -9,9 +9,9 @@ from api.body import StrictRoute
 from api.deps import Database, tagged
 from api.estimating import estimate
 from api.examples import REQUEST
-from api.routes.searches import check_table
+from api.routes.searches import check_costs
 from db.engine import transaction
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 
 router = APIRouter(prefix="/api/v1", tags=["searches"], route_class=StrictRoute)
 
@@ -28,7 +28,6 @@ def estimate_search(body: SearchRequest, request: Request, engine: Database) -> 
     """
     with transaction(engine) as connection:
         texts.pinned(connection, body)
-        if body.latency_table is not None:
-            check_table(connection, body.latency_table, body)
+        check_costs(connection, body)
         found = estimate(connection, body)
     return tagged(request, found)

@@ -14,7 +14,7 @@ from api.field_errors import field_errors, summary
 from db import rules, searches
 from db.engine import reading
 from db.rules import StoredRule
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.errors import InvalidInput
 from nas.placement import apply_rule
 from nas.rules import RuleStatement

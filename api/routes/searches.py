@@ -32,7 +32,8 @@ from db import (
 from db.engine import reading, transaction
 from db.errors import NotFound
 from db.paging import Page
-from nas.config import SearchRequest
+from nas.budgets import bounds, check_each
+from nas.config.request import SearchRequest
 from nas.cost import LatencyTable
 from nas.errors import InvalidInput
 from nas.text import NAME
@@ -80,12 +81,12 @@ def create(engine: Database, body: SearchRequest, idempotency_key: str | None) -
     Raises:
         ApiError: the dataset is unknown, does not fit, or is too short.
         InvalidInput: no latency table has the id that the request names, or it does not fit.
+        Infeasible: no architecture is within a bound of the budget that is known before anything is measured.
         IdempotencyConflict: the key was used for another request.
     """
     with transaction(engine) as connection:
         stored = texts.pinned(connection, body).model_dump(mode="json")
-        if body.latency_table is not None:
-            check_table(connection, body.latency_table, body)
+        check_costs(connection, body)
         return searches.create(
             connection,
             request=stored,
@@ -285,10 +286,22 @@ def _all_of(
     return views.page(Page(tuple(rows), None), view)
 
 
-def check_table(connection: Connection, table_id: str, request: SearchRequest) -> None:
-    """Raises: InvalidInput: no latency table has this id, or it does not fit the request."""
-    try:
-        stored = latency_tables.get(connection, table_id)
-    except NotFound:
-        raise InvalidInput(f"unknown latency table {table_id!r}; leave it out to have one measured") from None
-    LatencyTable.model_validate(stored.body).check(request.space, request.task.serve[0])
+def check_costs(connection: Connection, request: SearchRequest) -> None:
+    """The table that a request names, and each bound of its budget that is known already: what is counted by formula,
+    and latency where there is a table.
+
+    Raises:
+        InvalidInput: no latency table has the id, it does not fit the request, or a block does not tell a cost.
+        Infeasible: even the smallest architecture is over a bound.
+    """
+    table = None
+    if request.latency_table is not None:
+        try:
+            stored = latency_tables.get(connection, request.latency_table)
+        except NotFound:
+            raise InvalidInput(
+                f"unknown latency table {request.latency_table!r}; leave it out to have one measured"
+            ) from None
+        table = LatencyTable.model_validate(stored.body)
+        table.check(request.space, request.task.serve[0])
+    check_each(bounds(request, table), request.space.allowed)

@@ -1,4 +1,9 @@
-"""The request, whole: what was asked, and what is filled in once it is known."""
+"""The request, whole: what was asked, and what is filled in once it is known.
+
+It is the body of the REST call, the stored JSON, the argument of the search and the file beside the export. It is
+frozen and closed, as its parts are: an unknown field or a value out of range is refused where it enters. Fields are
+plain numbers; what Optuna may vary stands apart in `ranges`, and `resolve` returns the same class with `ranges` empty.
+"""
 
 from __future__ import annotations
 

@@ -159,10 +159,10 @@ class SearchSpace(Config):
             for label in (*choice.forbidden, *([] if choice.present is None else [choice.present])):
                 if label not in self.labels:
                     raise ValueError(
-                        f"layout names label {label!r} in slot {number}; the space has {', '.join(self.labels)}"
+                        f"layout names label {label!r} in slot {number + 1}; the space has {', '.join(self.labels)}"
                     )
             if not any(self.allowed[number]):
-                raise ValueError(f"layout forbids every label in slot {number}; one must be left")
+                raise ValueError(f"layout forbids every label in slot {number + 1}; one must be left")
 
     @property
     def allowed(self) -> list[list[bool]]:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nas.config import DataSizes, Tokenizer
+from nas.config.task import DataSizes, Tokenizer
 from nas.data.documents import N_TRAINING, TEST, in_batches, read_documents
 from nas.data.encoded import CARD, FORMAT, LABELS, STARTS, TOKENIZER, TOKENS, Encoded, open_encoded, sha256
 from nas.data.pieces import BLOCK, batches, file_pieces, text_ends

@@ -21,7 +21,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from nas.config import DataSizes, Task
+from nas.config.task import DataSizes, Task
 from nas.data.examples import Examples
 from nas.data.parts import Part, Parts, Tokens, token_parts
 from nas.data.pieces import BLOCK

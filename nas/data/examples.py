@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
-from nas.config import Task
+from nas.config.task import Task
 from nas.data.objectives import Batch
 from nas.data.parts import TokenIds
 from nas.heads import IGNORE

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Generator, Tensor
 
-from nas.config import Task
+from nas.config.task import Task
 from nas.heads import IGNORE
 
 SHARE, HIDDEN, RANDOM = 0.15, 0.8, 0.1  # of a window's tokens; of those

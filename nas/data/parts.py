@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
-from nas.config import Task
+from nas.config.task import Task
 from nas.data.objectives import Batch, held_out_batch, training_batch
 from nas.text import ENDS_PERCENT, check_length, check_text
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from nas.config import DataSizes, SearchRequest, Task
+from nas.config.request import SearchRequest
+from nas.config.task import DataSizes, Task
 from nas.data.synthetic.generated import synthetic_fingerprint
 from nas.errors import DataError
 

@@ -18,7 +18,7 @@ import torch
 from torch import Generator, Tensor
 
 from nas import ranks
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.data.objectives import Batch, held_out_batch, training_batch
 from nas.data.parts import Part, Tokens, eval_windows, last_start, row_windows
 from nas.network import Memory

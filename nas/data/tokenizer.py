@@ -16,7 +16,7 @@ import tokenizers
 import tokenizers.models
 from numpy.typing import NDArray
 
-from nas.config import Tokenizer
+from nas.config.task import Tokenizer
 from nas.data.parts import TokenIds
 from nas.data.vocabulary import EOS, UNKNOWN, Training, codes, learn_characters, learn_pairs, learn_words
 from nas.errors import DataError

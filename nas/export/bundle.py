@@ -16,7 +16,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from nas.blocks import block_classes
-from nas.config import Task
+from nas.config.task import Task
 from nas.errors import InvalidInput
 from nas.export.readme import readme
 from nas.export.standalone import join_sources

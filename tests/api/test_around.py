@@ -10,7 +10,7 @@ import pytest
 from api.commands.layout import built_around
 from api.commands.refuse import Refused
 from nas.architecture import Architecture
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.layout import around
 
 DECODER = {"preset": "decoder"}
@@ -25,7 +25,7 @@ def test_a_file_with_an_architecture_is_a_layout(tmp_path: Path) -> None:
     space = SearchRequest.model_validate(DECODER).space
     file = tmp_path / "architecture.json"
     file.write_text(json.dumps(Architecture(("mgk", "ffn"), space.candidates).to_json(space.shape())))
-    assert built_around(DECODER, str(file), ["sgu@0"]) == around(DECODER, "MF", ["sgu@0"])
+    assert built_around(DECODER, str(file), ["sgu@1"]) == around(DECODER, "MF", ["sgu@1"])
 
 
 def test_a_layout_may_have_more_letters_than_the_name_of_a_file() -> None:

@@ -24,7 +24,7 @@ from api.gate import SIGN_IN
 from api.session import MAX_BODY_SIZE
 from db import models, paging
 from db.engine import transaction
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from tests.api.running import TINY
 from tests.api.standing import (
     SECRET,

@@ -11,7 +11,9 @@ from api.routes.catalog import options_schema
 from db import datasets, events, latency_tables, searches
 from db.engine import transaction
 from nas import catalog
-from nas.config import SearchRequest, SearchSpace, Tokenizer
+from nas.config.request import SearchRequest
+from nas.config.space import SearchSpace
+from nas.config.task import Tokenizer
 from nas.cost import LatencyTable
 from nas.presets import PRESETS
 from tests import tiny

@@ -18,7 +18,8 @@ from db import events, latency_tables, revision, searches
 from db.engine import transaction
 from db.reports import NewReport
 from db.reports import insert as insert_reports
-from nas.config import SearchRequest, ServeMode
+from nas.config.request import SearchRequest
+from nas.config.task import ServeMode
 from nas.cost import LatencyEntry, LatencyTable, entry_key
 from nas.presets import PRESETS
 from nas.specs.backbone import network_parameters

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from nas.config import Tokenizer
+from nas.config.task import Tokenizer
 from nas.data.encode import encode
 from nas.ingest.card import Card
 from tests.api.running import Running

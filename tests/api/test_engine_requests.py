@@ -29,7 +29,7 @@ REFUSED: dict[str, tuple[str, Any, str]] = {
     "a slot too few": ("space.layout", [FREE], "layout has 1 entries and n_slots is 2"),
     "a slot too many": ("space.layout", [FREE] * 3, "layout has 3 entries and n_slots is 2"),
     "513 slots": ("space.layout", [FREE] * 513, "at most 512 items"),
-    "an unknown label": ("space.layout", ["mgk", FREE], "layout names label 'mgk' in slot 0; the space has attention"),
+    "an unknown label": ("space.layout", ["mgk", FREE], "layout names label 'mgk' in slot 1; the space has attention"),
     "an unknown label forbidden": ("space.layout", [{"forbidden": ["sgu"]}, FREE], "layout names label 'sgu'"),
     "a path for a label": ("space.layout", ["../../etc/passwd", FREE], "layout names label '../../etc/passwd'"),
     "a long label": ("space.layout", ["x" * 41, FREE], "at most 40 characters"),
@@ -38,7 +38,7 @@ REFUSED: dict[str, tuple[str, Any, str]] = {
         "space.layout", [{"present": "ffn", "fixed": True, "forbidden": ["ffn"]}, FREE], "'ffn' is forbidden in its",
     ),
     "all forbidden": (
-        "space.layout", [FREE, {"forbidden": ["attention", "ffn", "identity"]}], "forbids every label in slot 1",
+        "space.layout", [FREE, {"forbidden": ["attention", "ffn", "identity"]}], "forbids every label in slot 2",
     ),
     "33 forbidden": ("space.layout", [{"forbidden": ["ffn"] * 33}, FREE], "at most 32 items"),
     "a prior of 6 nats": ("space.layout_prior", 6, "less than or equal to 5"),

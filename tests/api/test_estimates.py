@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ from api.routes.searches import planned_steps
 from db import reports, searches, trials
 from db.engine import transaction
 from nas.blocks import block_classes
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.presets import PRESETS
 from nas.steps import StepRecord
 from nas.supernet import Supernet
+from tests import tiny
 from tests.api.running import TINY, Claimed, Running
 from tests.api.test_cli import Run, run, served
 
@@ -35,6 +37,24 @@ def asked(service: Running, body: dict[str, Any]) -> dict[str, Any]:
 
 def with_(part: str, **changes: Any) -> dict[str, Any]:
     return {**TINY, part: {**TINY.get(part, {}), **changes}}
+
+
+@pytest.mark.parametrize("path", ["/api/v1/searches", ROOT], ids=["submit", "estimate"])
+@pytest.mark.parametrize("name", ["parameters", "flops", "cache_bytes", "latency"])
+def test_a_budget_that_nothing_meets_is_refused_before_anything_is_measured(
+    service: Running, path: str, name: str
+) -> None:
+    body = with_("space", candidates=["attention", {"label": "wide", "block": "attention"}])
+    allowed = {"ms": 0.5} if name == "latency" else {"at_most": 1}
+    body = {**body, "budget": {name: allowed}, "retrain": {"n_steps": 10, "baselines": []}}
+    if name == "latency":
+        assert service.http.post(path, json=body).is_success, "no table is known, and none is guessed"
+        table = tiny.table(SearchRequest.model_validate(body).space, SearchRequest.model_validate(body).task.serve[0])
+        assert service.http.post("/api/v1/latency-tables", json=table.model_dump(mode="json")).is_success
+        body["latency_table"] = table.id
+    answer = service.http.post(path, json=body)
+    assert (answer.status_code, answer.json()["code"]) == (422, "infeasible")
+    assert re.match(rf"budget\.{name} allows \S+ \S+; the smallest architecture has ", answer.json()["detail"])
 
 
 def test_nothing_is_stored(service: Running) -> None:

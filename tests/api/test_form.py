@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from api.field_errors import field_errors
 from api.openapi import catalog
 from nas.catalog import TASKS
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.presets import DESCRIPTIONS, PRESETS
 from tests.api.running import Running
 

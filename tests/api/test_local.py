@@ -17,7 +17,7 @@ import pytest
 
 from api.commands.files import Brought
 from api.commands.local import _pinned, _read
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.cost import LatencyTable
 from tests.api.test_catalog import TABLE
 
@@ -42,8 +42,8 @@ REQUEST: dict[str, Any] = {
 }
 
 
-def start(folder: Path, *options: str) -> subprocess.Popen[str]:
-    (folder / "request.json").write_text(json.dumps(REQUEST))
+def start(folder: Path, *options: str, body: dict[str, Any] = REQUEST) -> subprocess.Popen[str]:
+    (folder / "request.json").write_text(json.dumps(body))
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "BLOCKWRIGHT_DATA_DIR": str(folder / "data")}
     command = [sys.executable, "-m", "api.cli", "search", str(folder / "request.json"), "--local", *options]
     return subprocess.Popen(
@@ -121,6 +121,16 @@ def test_every_text_and_table_has_a_folder_of_its_own(tmp_path: Path) -> None:
             assert pinned.latency_table == (table.id if table else None)
             assert pinned.task.dataset_fingerprint == hashlib.sha256((content * 100).encode()).hexdigest()
     assert len(folders) == 4
+
+
+def test_a_budget_that_nothing_meets_is_one_line_before_anything_is_read(tmp_path: Path) -> None:
+    body = {**REQUEST, "space": {**REQUEST["space"], "candidates": ["attention", "ffn"]}}
+    (tmp_path / "text").write_bytes(b"too short")
+    body["budget"] = {"flops": {"at_most": 9}}
+    process = start(tmp_path, "--data", f"mine={tmp_path / 'text'}", body=body)
+    out, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, out) == (1, "")
+    assert err.startswith("blockwright: budget.flops allows 9 FLOPs; the smallest architecture has ")
 
 
 def test_an_unknown_dataset_is_one_line(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from api import show
 from api.watching import Picture
 from db import latency_tables, queue, reports, searches, trials
 from db.engine import transaction
-from nas.config import Method, SearchRequest
+from nas.config.method import Method
+from nas.config.request import SearchRequest
 from nas.steps import StepRecord
 from tests.api.running import TINY, Running
 from tests.api.standing import TABLE

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from api.examples import REQUEST
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from tests.api.running import Running
 
 

@@ -16,7 +16,8 @@ from db import rules
 from db.engine import transaction
 from db.models import searches as searches_table
 from nas.architecture import Architecture
-from nas.config import Budget, SearchRequest
+from nas.config.budget import Budget
+from nas.config.request import SearchRequest
 from nas.rules import describe
 from tests.api.running import TINY, Claimed, Running
 from tests.api.test_cli import Run, run, served

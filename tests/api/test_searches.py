@@ -15,7 +15,7 @@ from db.engine import transaction
 from db.reports import NewReport
 from db.reports import insert as insert_reports
 from nas import catalog
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from tests.api.running import TINY, Claimed, Running, record
 
 DATABASES = ("sqlite", "postgresql")

@@ -288,7 +288,8 @@ def test_samples_and_bounds_are_told_with_their_verdicts() -> None:
         "sample": 0, "values": {"/method/lr": 0.002}, "runner_up": None, "margin": None, "se": None, "low": None,
         "high": None, "clear": False, "sentence": "sample 0 (lr 0.002) is the only one of 3 that came to its end",
     }  # fmt: skip
-    derived = {**RESULT["derived"], "bounds": [bound, timed]}
+    untimed = {**bound, "name": "latency", "unit": "ms", "verdict": "cannot tell", "reason": "of another device"}
+    derived = {**RESULT["derived"], "bounds": [bound, timed, untimed]}
     whole = {**RESULT, "samples": samples, "winner": won, "derived": derived}
     assert Result.model_validate(whole).model_dump(exclude_unset=True) == whole
     text = " ".join(printed(whole).split())
@@ -298,3 +299,5 @@ def test_samples_and_bounds_are_told_with_their_verdicts() -> None:
     assert f"best sample {won['sentence']}" in text
     assert "budget, cache bytes within: at most 4096 bytes; predicted 2048, 3000.5 expected when the search" in text
     assert "measured 1.25 (1 to 1.5, 95%)" in text
+    assert "budget, latency cannot tell: at most 4096 ms; predicted 2048, 3000.5 expected when the search" in text
+    assert "ended; of another device" in text

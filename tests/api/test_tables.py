@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import torch
 
 from api import cli
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.cost import LatencyTable
 from tests import tiny
 from tests.api.running import Running
@@ -146,6 +147,18 @@ def test_more_threads_than_the_machine_has_are_not_measured(run: Run, request_fi
     found = run("measure", str(request_file))
     assert (found.status, found.out) == (2, "")
     assert re.fullmatch(r"blockwright: resources.cpus is 1000 and this machine has \d+ CPUs; .+\n", found.err)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="here is a GPU to measure on")
+@pytest.mark.parametrize("asked", ["by option", "by the request"])
+def test_a_gpu_that_is_not_there_is_not_measured(run: Run, request_file: Path, asked: str) -> None:
+    option = ["--device", "cuda"] if asked == "by option" else []
+    if not option:
+        body = json.loads(request_file.read_text())
+        request_file.write_text(json.dumps({**body, "resources": {"cpus": 1, "gpus": 1}}))
+    found = run("measure", str(request_file), *option)
+    assert (found.status, found.out) == (2, "")
+    assert found.err == "blockwright: torch finds no GPU on this machine; --device cpu measures on its processors\n"
 
 
 def test_memory_that_runs_out_while_measuring_is_one_line(

@@ -7,7 +7,8 @@ from rich.console import Console
 
 from api.routes.searches import planned_steps
 from api.watching import Display, Picture
-from nas.config import Method, SearchRequest
+from nas.config.method import Method
+from nas.config.request import SearchRequest
 from tests.api.running import TINY
 
 REQUEST = SearchRequest.model_validate(TINY | {"trials": {"n_seeds": 2}}).model_dump(mode="json")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.cost import LatencyTable
 from tests.crash.outcome import Outcome, request, undisturbed, with_table
 

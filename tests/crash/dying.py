@@ -15,7 +15,7 @@ from typing import Any
 
 from db import queue, searches
 from db.engine import make_engine, reading, transaction
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from workers.inline import InlineTrials
 from workers.recorder import Recorder
 from workers.runner import run_search

@@ -14,13 +14,14 @@ from pathlib import Path
 
 import torch
 
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.data.corpora import text_file
 from nas.search import Search
 from tests import tiny
-from workers import stages
 from workers.folder import FolderStore
 from workers.inline import InlineTrials
+from workers.stages.measure import measure
+from workers.stages.search import search
 
 
 def die(at: int) -> None:
@@ -36,7 +37,7 @@ def die(at: int) -> None:
     Search.advance = dying  # type: ignore[method-assign]
 
 
-def search(folder: Path) -> None:
+def run(folder: Path) -> None:
     """Run the request that lies in the folder, on the tests' text and a given table."""
     torch.set_num_threads(1)
     request = SearchRequest.model_validate_json((folder / "wanted.json").read_text())
@@ -46,9 +47,9 @@ def search(folder: Path) -> None:
     texts.mkdir(exist_ok=True)
     store = FolderStore(folder, {"letters": text_file(tiny.text(), texts)}, lambda kind, data: None, table)
     trials = InlineTrials()
-    stages.search(stages.measure(request, store, trials), store, trials)
+    search(measure(request, store, trials), store, trials)
 
 
 if __name__ == "__main__":
     die(int(sys.argv[2]))
-    search(Path(sys.argv[1]))
+    run(Path(sys.argv[1]))

@@ -10,7 +10,7 @@ from typing import Any
 
 from db import artifacts, reports, trials
 from db.engine import reading
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.cost import LatencyTable
 from tests import tiny
 from tests.crash.under_test import UnderTest

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from nas import checkpoint
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.steps import StepRecord
 from tests import tiny
 from tests.crash.dying_trial import search

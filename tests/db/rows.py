@@ -117,6 +117,7 @@ def fill(engine: Engine) -> None:
         numbers = ("val_loss", "val_loss_soft", "val_loss_argmax", "val_loss_sampled", "expected_ms", "entropy")
         every: dict[str, Any] = dict.fromkeys((*numbers, "identity_share", "alpha_velocity", "dual"), 1.5)
         every |= {"phase": "prune", "path": [0, 1], "warning": "identity took 5 of 6 slots"}
+        every |= {"not_learnt": "no better than at step 0", "cut_short": "ended after 10 of 40"}
         every |= {name: [[0.0, None, 1.5], [None, 0.0, None]] for name in ("z", "effect_nats", "effect_se")}
         checkpoints.acknowledge(
             connection,

@@ -118,8 +118,8 @@ def downgrade():
 @pytest.fixture
 def next_revision(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One more revision behind the newest of ours."""
-    newest = ScriptDirectory.from_config(migrate.config()).get_revision(revision.HEAD).module
-    view = newest.CELLS_SQLITE if engine.name == "sqlite" else newest.CELLS_POSTGRESQL
+    made_it = ScriptDirectory.from_config(migrate.config()).get_revision("0003").module  # the view, as it is at head
+    view = made_it.CELLS_SQLITE if engine.name == "sqlite" else made_it.CELLS_POSTGRESQL
     text_of_it = NEXT.format(head=revision.HEAD, tables=list(metadata.tables), view=view)
     (tmp_path / "next.py").write_text(text_of_it)
     ours = migrate.config
@@ -210,6 +210,19 @@ def test_reports_from_before_the_engine_are_kept_and_have_no_evidence(url: str, 
         ).all()
     assert [tuple(row) for row in beside] == [(*row, None, None, None) for row in cells]
     assert migrate.downgrade(url, "0002") == "0002"
+    assert (content(engine), schema(url)) == (old, before)
+
+
+def test_reports_from_before_how_a_trial_ended_are_kept(url: str, engine: Engine) -> None:
+    fill(engine)
+    assert migrate.downgrade(url, "0003") == "0003"
+    old, before = content(engine), schema(url)
+    assert not {"not_learnt", "cut_short"} & set(old["reports"][0])
+    assert migrate.upgrade(url, "0004") == "0004"
+    new = content(engine)
+    assert shared(new, old) == shared(old, new)
+    assert {(row["not_learnt"], row["cut_short"]) for row in new["reports"]} == {(None, None)}
+    assert migrate.downgrade(url, "0003") == "0003"
     assert (content(engine), schema(url)) == (old, before)
 
 

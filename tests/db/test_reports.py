@@ -57,6 +57,8 @@ def test_record_comes_back_bit_by_bit(engine: Engine) -> None:
         effect_nats=[[0.1 + 0.2, None]],
         effect_se=[[1e-9, None]],
         warning="slot 0: ranking flipped",
+        not_learnt="no better than at step 0",
+        cut_short="ended after 10 of 40",
     )
     assert insert(engine, run, reports.NewReport(run.trial_id, full)) == reports.Inserted(1, ())
     with reading(engine) as connection:
@@ -163,7 +165,8 @@ def test_a_repeated_step_that_time_now_ends_is_no_conflict(engine: Engine) -> No
     run = started(engine)
     insert(engine, run, report(run.trial_id, 10))
     before = told(engine, run.search_id, *events.TYPES)
-    ended = report(run.trial_id, 10, warning="the search ended after 10 of 40 weight updates: max_minutes is 1")
+    said = "the search ended after 10 of 40 weight updates: max_minutes is 1"
+    ended = report(run.trial_id, 10, warning=said, cut_short=said, not_learnt="no better than at step 0")
     assert insert(engine, run, ended).conflicts == ()
     assert told(engine, run.search_id, *events.TYPES) == before
 

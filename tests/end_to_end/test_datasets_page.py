@@ -18,7 +18,7 @@ from api.settings import Settings
 from db import datasets
 from db.engine import reading
 from db.migrate import upgrade
-from nas.config import Tokenizer as Tokens
+from nas.config.task import Tokenizer as Tokens
 from nas.data.encode import encode
 from nas.ingest.card import Card
 from tests.api.running import Running, running

@@ -22,7 +22,7 @@ from db.lease import Lease
 from db.migrate import upgrade
 from db.reports import NewReport
 from db.reports import insert as insert_reports
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.steps import StepRecord
 from tests.api.running import TINY, Running, running
 from tests.end_to_end.browser import Watched, watched

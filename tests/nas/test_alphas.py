@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from nas.alphas import N_NULLS, Alphas, start
-from nas.config import Method, SearchSpace
+from nas.config.method import Method
+from nas.config.space import SearchSpace
 
 
 def seeded(seed: int) -> torch.Generator:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nas.architecture import Architecture, interleaved
-from nas.config import Candidate, SearchSpace
+from nas.config.space import Candidate, SearchSpace
 from nas.errors import InvalidInput
 from nas.options import MgkOptions
 

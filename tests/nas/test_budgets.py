@@ -14,7 +14,7 @@ from nas import catalog, cost
 from nas.architecture import Architecture, interleaved
 from nas.blocks import block_classes
 from nas.budgets import BoundedCost, bounds, check_each, counted, told
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.errors import Infeasible, InvalidInput
 from nas.network import Network
 from tests import tiny

@@ -14,7 +14,9 @@ from pydantic import ValidationError
 
 from nas import catalog
 from nas.blocks import block_class
-from nas.config import SearchRequest, SearchSpace, one_line
+from nas.config.base import one_line
+from nas.config.request import SearchRequest
+from nas.config.space import SearchSpace
 from nas.errors import InvalidInput
 from nas.options import Shape
 
@@ -355,7 +357,7 @@ def test_registered_block_is_known_in_this_process_until_another_takes_its_name(
 
 
 def test_catalogue_and_requests_load_no_torch() -> None:
-    code = "import sys, nas.catalog, nas.config, nas.architecture, nas.cost; assert 'torch' not in sys.modules"
+    code = "import sys, nas.catalog, nas.config.request, nas.architecture, nas.cost; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
     assert torch.__version__  # here it is loaded; there it must not be
 

@@ -10,7 +10,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from nas import catalog
-from nas.config import Budget, Candidate, LatencyBudget, Method, SearchRequest, SearchSpace, Task, read_request
+from nas.config.budget import Budget, LatencyBudget
+from nas.config.method import Method
+from nas.config.request import SearchRequest, read_request
+from nas.config.space import Candidate, SearchSpace
+from nas.config.task import Task
 from nas.errors import InvalidInput
 from nas.options import FfnOptions, MgkOptions, Shape, SlotConfig
 

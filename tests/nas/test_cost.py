@@ -13,7 +13,8 @@ from pydantic import ValidationError
 from nas import cost
 from nas.architecture import Architecture, interleaved
 from nas.blocks import block_classes
-from nas.config import Candidate, SearchSpace, ServeMode
+from nas.config.space import Candidate, SearchSpace
+from nas.config.task import ServeMode
 from nas.cost import LatencyTable, entry_key, expected, fbnet_loss
 from nas.errors import InvalidInput
 from nas.network import Network

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nas.architecture import Architecture
 from nas.budgets import BoundedCost
-from nas.config import SearchSpace
+from nas.config.space import SearchSpace
 from nas.derive import argmax_architecture, check_budget, derive, derive_record, leaders, leading
 from nas.errors import Infeasible, InvalidInput, SearchFailed
 from nas.steps import StepRecord
@@ -223,7 +223,7 @@ def test_scipy_is_loaded_only_where_a_budget_binds_and_torch_never() -> None:
     code = """
 import sys
 from nas.budgets import BoundedCost
-from nas.config import SearchSpace
+from nas.config.space import SearchSpace
 from nas.derive import derive
 space = SearchSpace(n_slots=2)
 probabilities = [[0.6, 0.1, 0.1, 0.1, 0.1]] * 2

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nas.allocations import peak_bytes
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.cost import LatencyTable
 from nas.data.parts import Parts
 from nas.estimate import estimate, rows_with_room
@@ -62,8 +62,17 @@ def test_seconds_are_steps_of_each_kind_times_what_one_takes(monkeypatch: pytest
     assert found.parts["report_s"] == 51 * 4 * 0.5  # at 0 and every second step; mixture, leading and two drawn paths
     assert found.parts["rank_s"] == 2 * (n_slots * (n_candidates - 1) + 1) * 0.5
     assert found.seconds == sum(found.parts[name] for name in ("weight_s", "alpha_s", "report_s", "rank_s"))
-    assert found.prune_seconds == (request.method.most_steps - 100) * 2
+    method = request.method
+    n_updates = method.most_steps - 100
+    assert found.parts["prune_updates_s"] == n_updates * 2
+    n_glances, look_s = n_updates / 2, 0.5 * method.prune_windows / method.eval_windows  # a quarter of 10 updates each
+    assert found.parts["prune_looks_s"] == pytest.approx(n_glances * (2 + n_slots / 2) * look_s)
+    assert found.parts["prune_reports_s"] == pytest.approx(n_glances * 4 * 0.5)
+    assert found.prune_seconds == pytest.approx(
+        sum(found.parts[f"prune_{name}_s"] for name in ("updates", "looks", "reports"))
+    )
     request, parts, table = trial(**steps, prune_steps=0)
+    assert estimate(request, parts, table, clock=lambda: worked).prune_seconds == 0
     worked = 0.0
     search = Search(request, parts=parts, table=table)
     assert len([*search.run()]) == 51

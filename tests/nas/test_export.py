@@ -14,7 +14,8 @@ from safetensors.torch import load_file
 
 from nas.architecture import Architecture
 from nas.blocks import block_classes
-from nas.config import SearchRequest, SearchSpace
+from nas.config.request import SearchRequest
+from nas.config.space import SearchSpace
 from nas.errors import ExportFailed, InvalidInput
 from nas.export import check
 from nas.export.bundle import Bundle, write_bundle

@@ -22,8 +22,9 @@ from torch import Tensor
 
 from nas.architecture import Architecture
 from nas.blocks import block_classes
-from nas.config import SearchSpace, Task
-from nas.config import Tokenizer as Chosen
+from nas.config.space import SearchSpace
+from nas.config.task import Task
+from nas.config.task import Tokenizer as Chosen
 from nas.data.documents import Batch, Document
 from nas.data.examples import Examples
 from nas.data.pieces import pieces

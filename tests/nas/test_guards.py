@@ -54,6 +54,19 @@ def test_the_path_without_identities_takes_the_next_best_that_is_allowed() -> No
     probabilities = torch.tensor([[0.2, 0.3, 0.5], [0.1, 0.0, 0.9], [0.0, 0.0, 1.0]])
     assert guards.without_identity([2, 2, 2], probabilities, allowed, IDENTITY) == [1, 0, 2]
     assert guards.without_identity([0, 2, 2], probabilities, allowed, IDENTITY) == [0, 0, 2]
+    free = torch.ones(3, 3, dtype=torch.bool)
+    assert guards.without_identity([2, 2, 2], probabilities, free, IDENTITY, lambda path: path.count(2) > 1) == [
+        1,
+        2,
+        2,
+    ]
+    assert guards.without_identity([2, 2, 2], probabilities, free, IDENTITY, lambda _: False) == [2, 2, 2]
+
+
+def test_under_pressure_a_leader_leads_with_more_than_half_of_the_probability() -> None:
+    probabilities, gaps = torch.tensor([[0.6, 0.3, 0.1], [0.4, 0.3, 0.3], [0.9, 0.05, 0.05]]), torch.full((3,), 1.0)
+    assert guards.leads(probabilities, gaps, pressed=False).tolist() == [False, False, True]
+    assert guards.leads(probabilities, gaps, pressed=True).tolist() == [True, False, True]
 
 
 @pytest.mark.parametrize(
@@ -110,6 +123,26 @@ def test_a_leader_is_beyond_chance_where_its_lead_is_above_the_null_gap() -> Non
     assert guards.beyond_chance(torch.ones(2, 1), torch.zeros(2)).tolist() == [False, False]
 
 
+def test_a_loss_that_has_not_fallen_is_told_with_its_steps() -> None:
+    began = noisy(5.5)
+    assert guards.does_not_fall(began, began - 0.5, 480, 2400) is None
+    told = guards.does_not_fall(began, began + 0.25, 480, 2400)
+    assert told is not None
+    assert told.startswith(
+        "the loss does not fall: after 480 of 2400 weight updates that of drawn paths is 5.7500 nats"
+    )
+    assert "a fall of -0.2500 with a standard error of 0.0000; another method.lr may help" in told
+    assert guards.untrained(StepRecord(480, warning=told)) is None, "the end alone decides"
+
+
+def test_a_trial_that_time_ended_is_found_again_by_its_field_and_in_older_records_by_their_words() -> None:
+    told = guards.time_is_up("the search ended after 3 of 9 weight updates", 0.5)
+    assert told == "the search ended after 3 of 9 weight updates: max_minutes is 0.5"
+    assert guards.cut_short(StepRecord(3, cut_short="any words", last=True)) == "any words"
+    assert guards.cut_short(StepRecord(3, warning=f"another thing\n{told}", last=True)) == told
+    assert guards.cut_short(StepRecord(3, warning="another thing", last=True)) is None
+
+
 def test_a_search_that_has_not_learnt_is_told_and_found_again_in_its_last_record() -> None:
     began = noisy(5.5)
     assert guards.has_not_learnt(began, began - 0.5) is None
@@ -117,7 +150,10 @@ def test_a_search_that_has_not_learnt_is_told_and_found_again_in_its_last_record
     assert told is not None
     assert told.startswith("the search has not learnt: its path's loss is 5.4990 nats and was 5.5000 at step 0")
     assert told.endswith("more method.n_steps or another method.lr may help")
-    assert guards.untrained(StepRecord(9, warning=f"another thing\n{told}", last=True)) == told
+    assert guards.untrained(StepRecord(9, warning="another thing", not_learnt=told, last=True)) == told
+    assert guards.untrained(StepRecord(9, warning=f"another thing\n{told}", last=True)) == told, (
+        "as older records tell it"
+    )
     assert guards.untrained(StepRecord(9, warning="another thing", last=True)) is None
     assert guards.untrained(StepRecord(9, last=True)) is None
     assert guards.has_not_learnt(began[:1], began[:1]) is not None  # one window, the same: nothing has fallen

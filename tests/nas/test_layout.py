@@ -8,7 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from nas.architecture import Architecture
-from nas.config import SearchRequest, SlotChoice
+from nas.config.request import SearchRequest
+from nas.config.space import SlotChoice
 from nas.errors import InvalidInput
 from nas.layout import around
 from tests import tiny
@@ -69,7 +70,7 @@ def test_nothing_said_changes_nothing() -> None:
 
 
 def test_what_is_forbidden_may_not_stand_there() -> None:
-    space = built("AFSF", "sgu", "M@0,2-3", "F@1").space
+    space = built("AFSF", "sgu", "M@1,3-4", "F@2").space
     allowed = [[label for label, may in zip(space.labels, row, strict=True) if may] for row in space.allowed]
     assert allowed == [
         ["attention", "ffn", "identity"],
@@ -81,7 +82,7 @@ def test_what_is_forbidden_may_not_stand_there() -> None:
 
 
 def test_without_a_layout_blocks_are_forbidden_in_the_slots_of_the_request() -> None:
-    space = built(None, "sgu@7").space
+    space = built(None, "sgu@8").space
     assert [choice.forbidden for choice in space.layout] == [()] * 7 + [("sgu",)]
     assert built(
         None, "mgk", request={"preset": "decoder", "space": {"n_slots": 2, "layout": ["sgu", "ffn"]}}
@@ -116,17 +117,24 @@ def test_an_architecture_of_other_candidates_is_refused() -> None:
             r"'X' names no candidate; the space has A attention, F ffn, \. identity, S sgu, M mgk, "
             r"and \? leaves a slot free",
         ),
-        ({}, "A?!", [], r"'\?' names no candidate; "),
+        ({}, "A?!", [], r"layout 'A\?!' has a ! that follows no candidate; one ! behind a letter keeps its slot"),
         (TWO_FFN, "AF", [], r"letter 'F' stands for ffn and ffn-2; write labels, joined by commas"),
         (
             {"space": {"n_slots": 4}}, "AF", [],
             r"the layout has 2 slots and space.n_slots is 4; leave n_slots out",
         ),
-        ({}, "AF", ["sgu@"], r"'sgu@' is no LABEL or LABEL@SLOTS, such as sgu@0,4-7"),
-        ({}, "AF", ["sgu@1-2"], r"'sgu@1-2' names slots 1-2; the layout has slots 0 to 1"),
-        ({}, "A!F", ["attention"], r"'attention' is forbidden in slot 0, which is fixed to it; forbid it elsewhere"),
+        ({}, "AF", ["sgu@"], r"'sgu@' is no LABEL or LABEL@SLOTS, such as sgu@1,5-8"),
+        ({}, "AF", ["sgu@2-3"], r"'sgu@2-3' names slots 2-3; the layout has slots 1 to 2"),
+        ({}, "AF", ["sgu@0"], r"'sgu@0' names slots 0; the layout has slots 1 to 2"),
+        ({}, "A!!F", [], r"layout 'A!!F' has a ! that follows no candidate; one ! behind a letter keeps its slot"),
+        ({}, "!AF", [], r"layout '!AF' has a ! that follows no candidate"),
+        ({}, "attention!!,ffn", [], r"layout 'attention!!,ffn' has a ! that follows no candidate"),
+        ({}, "A!F", ["attention"], r"'attention' is forbidden in slot 1, which is fixed to it; forbid it elsewhere"),
     ],
-    ids=["empty", "unknown", "open and fixed", "ambiguous", "length", "no slots", "too far", "fixed"],
+    ids=[
+        "empty", "unknown", "open and fixed", "ambiguous", "length", "no slots", "too far", "slot 0", "two !",
+        "a leading !", "two ! of a label", "fixed",
+    ],
 )  # fmt: skip
 def test_what_fits_nothing_is_refused_in_one_line(
     request_: dict[str, Any], layout: str, forbid: list[str], message: str

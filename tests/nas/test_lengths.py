@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from nas.architecture import Architecture
-from nas.config import DataSizes, SearchRequest
+from nas.config.request import SearchRequest
+from nas.config.task import DataSizes
 from nas.data.examples import Examples
 from nas.data.parts import Parts, split
 from nas.data.synthetic.generated import synthetic_parts

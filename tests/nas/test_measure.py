@@ -15,9 +15,17 @@ from nas import measure
 from nas.blocks import block_classes
 from nas.blocks.base import Cache, Context
 from nas.calls import network_call, slot_calls
-from nas.config import SearchSpace, ServeMode
+from nas.config.space import SearchSpace
+from nas.config.task import ServeMode
 from nas.cost import LatencyTable, entry_key
-from nas.measure import compare_latency, device_description, fit_offset_and_scale, measure_table, verdict
+from nas.measure import (
+    compare_latency,
+    device_description,
+    elsewhere,
+    fit_offset_and_scale,
+    measure_table,
+    verdict,
+)
 from nas.network import Memory, Network, Slot
 from tests import tiny
 
@@ -302,6 +310,24 @@ def test_processor_time_that_ticks_too_coarsely_is_not_used(monkeypatch: pytest.
     monkeypatch.setattr(time, "thread_time", lambda: 0.01)
     assert measure._clock(1) is time.perf_counter
     assert device_description(1)["clock"] == "wall time"
+
+
+def test_a_gpu_is_timed_by_the_wall_once_it_has_done_its_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(torch.cuda, "synchronize", done.append)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: f"the GPU of {device}")
+    monkeypatch.setattr(time, "perf_counter", lambda: float(len(done)))
+    assert [measure._clock(1, "cuda")() for _ in range(2)] == [1.0, 2.0]
+    described = device_description(1, "cuda")
+    assert (described["accelerator"], described["clock"]) == ("the GPU of cuda", "wall time")
+    assert "accelerator" not in device_description(1)
+
+
+def test_another_device_is_told_from_the_same_one_with_other_software() -> None:
+    here = device_description(1)
+    assert elsewhere({**here, "torch": "0.1", "python": "2", "clock": "another"}, here) is None
+    assert elsewhere({**here, "threads": "8"}, here) == f"threads 8 and not {here['threads']}"
+    assert elsewhere({**here, "accelerator": "a GPU"}, here) == "accelerator a GPU and not none"
 
 
 def test_interval_covers_the_spread_of_sessions_not_only_of_rounds() -> None:

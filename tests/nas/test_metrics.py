@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nas import catalog
-from nas.config import DataSizes, Task
+from nas.config.task import DataSizes, Task
 from nas.metrics import Outcome, accuracy, f1, macro_f1, majority, matthews, metrics, positive_f1, report, value
 
 LN2 = math.log(2)

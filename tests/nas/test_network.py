@@ -16,7 +16,7 @@ from nas import cost
 from nas.architecture import Architecture, interleaved
 from nas.blocks import block_classes
 from nas.blocks.base import Block, Context, PositionWise, with_memory
-from nas.config import SearchSpace
+from nas.config.space import SearchSpace
 from nas.network import Network, Slot, remember
 from nas.options import BackboneConfig, IdentityOptions, NetworkConfig, Shape, SlotConfig
 from nas.specs.backbone import network_parameters

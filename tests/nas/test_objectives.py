@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nas.config import Task
+from nas.config.task import Task
 from nas.data.objectives import held_out_batch, masked_tokens, next_tokens, shuffled, training_batch
 from nas.heads import IGNORE
 

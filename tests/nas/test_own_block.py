@@ -26,7 +26,8 @@ from nas import catalog, own_block
 from nas.architecture import Architecture
 from nas.blocks import block_class
 from nas.blocks.base import Block, Context, PositionWise, with_memory
-from nas.config import Candidate, SearchRequest
+from nas.config.request import SearchRequest
+from nas.config.space import Candidate
 from nas.cost import LatencyTable
 from nas.data.corpora import fingerprint
 from nas.derive import derive

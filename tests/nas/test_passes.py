@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nas.allocations import peak_bytes
 from nas.architecture import Architecture
-from nas.config import Method
+from nas.config.method import Method
 from nas.data.objectives import Batch
 from nas.data.streams import Stream
 from nas.heads import IGNORE

@@ -71,7 +71,7 @@ def test_what_is_ranked_otherwise_once_others_have_caught_up_is_told() -> None:
             spread = float(losses[0].max() - losses[0].min())
     assert spread > 0
     assert not any("ranking flipped" in each for each in told[:-1])
-    assert "slot 0: the ranking flipped from" in told[-1]
+    assert "slot 1: the ranking flipped from" in told[-1]
     labels = search.space.labels
     assert f"from {labels[int(losses[0].argmax())]!r} to" in told[-1]
 
@@ -310,6 +310,36 @@ def test_a_collapse_to_identity_is_named_within_the_first_fifth_of_the_search_ph
     assert found[0] <= 32
 
 
+def hinged(cost_weight: float) -> list[tuple[int, str]]:
+    """What a search is told that a budget of half the parent presses with a fixed weight. Search phase: 60 to 150."""
+    request = tiny.request(
+        space={**SPACE, "n_slots": 4},
+        method={"n_steps": 150, "warmup_share": 0.4, "settle_share": 0.0, "report_every": 3, "lr": 1e-2,
+                "lr_warmup_steps": 5, "batch_size": 16, "eval_windows": 32, "alpha_lr": 0.2, "pressure": "hinge",
+                "cost_weight": cost_weight},
+        budget={"latency": {"ratio_to_parent": 0.5}},
+    )  # fmt: skip
+    search = Search(request, parts=split(tiny.text(), 16, 16), table=tiny.table(request.space))
+    found = []
+    for record in search.run():
+        found += [(record.step, each) for each in (record.warning or "").split("\n") if each]
+        if record.step == 78:  # a fifth of the search phase
+            break
+    assert search.pressure.start == 66
+    return found
+
+
+def test_a_search_that_pressure_drives_to_identity_says_so_within_the_first_fifth_of_its_search_phase() -> None:
+    """The mixture is still over its bound when every slot already leads with identity: half of the parent's time is
+    left unused, and two blocks in it would be worth 0.3 nats."""
+    ((step, told),) = hinged(100.0)
+    assert 66 < step <= 78
+    assert told.startswith("collapse to identity: ")
+    assert "with their next best candidates instead where the budget has room for them" in told
+    assert told.endswith("and method.pressure dual, or a smaller method.cost_weight, presses less")
+    assert hinged(0.1) == []
+
+
 def test_one_candidate_everywhere_is_named_within_the_first_fifth_of_the_search_phase() -> None:
     found = [step for step, told in warned(lambda search: lead(search, 0)) if told.startswith("one candidate every")]
     assert len(found) == 1
@@ -338,11 +368,16 @@ def test_a_healthy_search_is_told_nothing() -> None:
 
 
 def test_a_search_whose_weights_have_not_learnt_says_so_at_its_end() -> None:
-    search = make(method={**PHASES, "lr": 1e-9})
+    search = make(method={**PHASES, "n_steps": 100, "lr": 1e-9})
     *earlier, last = search.run()
     assert all(guards.untrained(record) is None for record in earlier)
-    told = guards.untrained(last)
+    ((step, early),) = [(record.step, record.warning) for record in earlier if record.warning]
+    assert step == 20, "a fifth of its updates"
+    assert early.startswith("the loss does not fall: after 20 of 100 weight updates that of drawn paths is ")
+    told = last.not_learnt
     assert told is not None
+    assert guards.untrained(last) == told
+    assert told in (last.warning or "").splitlines()
     assert told.startswith("the search has not learnt: its path's loss is")
     learning = make(method={**PHASES, "lr": 1e-2})
     *_, last = learning.run()

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nas.architecture import Architecture
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.errors import InvalidInput
 from nas.placement import Spacing, apply_rule, attention_positions
 from nas.rules import RuleStatement, describe

@@ -12,7 +12,8 @@ from pydantic import ValidationError
 
 from nas.blocks import block_classes
 from nas.catalog import block
-from nas.config import LatencyBudget, SearchRequest
+from nas.config.budget import LatencyBudget
+from nas.config.request import SearchRequest
 from nas.network import Network
 from nas.options import NetworkConfig, SguOptions, Shape
 from nas.presets import DEFAULT, DESCRIPTIONS, PRESETS

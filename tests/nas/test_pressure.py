@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor
 
 from nas.budgets import BoundedCost, bounds
-from nas.config import Method
+from nas.config.method import Method
 from nas.pressure import Pressure
 from nas.search import Search
 from tests import tiny
@@ -230,14 +231,16 @@ def test_the_dual_meets_its_target_by_itself_in_a_simulated_trainer(start: str, 
 # -- on real training ----------------------------------------------------------------------------------------------
 
 
-def searched(latency: dict[str, float] | None, n_steps: int = 300, **milliseconds: float) -> Search:
+def searched(
+    latency: dict[str, float] | None, n_steps: int = 300, report_every: int = 10, **milliseconds: float
+) -> Search:
     """A real search in which attention in each of two slots is worth its time."""
     request = tiny.request(
         space={"candidates": ["attention", "ffn", "identity"]},
         method={
             "n_steps": n_steps, "warmup_share": 0.3, "settle_share": 0.0, "batch_size": 16, "lr": 1e-2,
             "lr_warmup_steps": 10, "alpha_lr": 0.1, "alpha_share": 0.3, "alpha_draws": 2, "tau_start": 1.0,
-            "tau_end": 0.5, "report_every": 10, "checkpoint_every": 400,
+            "tau_end": 0.5, "report_every": report_every, "checkpoint_every": 400,
         },
         budget={"latency": latency},
     )  # fmt: skip
@@ -266,6 +269,23 @@ def test_the_dual_is_in_the_records_and_no_sooner_than_the_pressure() -> None:
     assert start is not None
     assert all(record.dual == 0.0 for record in records if record.step <= start)
     assert max(record.dual or 0.0 for record in records) > 0
+
+
+def test_how_often_a_trial_reports_or_is_taken_up_again_does_not_move_the_pressure(tmp_path: Path) -> None:
+    seldom, often, again = (searched({"ms": 2.0}, n_steps=100, report_every=every) for every in (50, 5, 5))
+    assert seldom.pressure.every == 2
+    *_, last = seldom.run()
+    for record in often.run():
+        if record.step == 35:  # in the search phase, between two looks and before the pressure
+            assert often.pressure.start is None
+            assert float(often._observed) > 0
+            often.save(tmp_path / "search")
+    again.load(tmp_path / "search")
+    *_, taken_up = again.run()
+    assert often.pressure.start == again.pressure.start == seldom.pressure.start
+    assert taken_up.dual == last.dual > 0
+    assert taken_up.probabilities == last.probabilities
+    assert again.pressure.state() == often.pressure.state() == seldom.pressure.state()
 
 
 def test_a_budget_at_the_parent_leaves_the_dual_at_exactly_zero_and_alpha_as_it_was() -> None:

@@ -39,6 +39,6 @@ def test_a_flip_beyond_a_standard_error_is_told_with_both_counts_of_updates() ->
     assert winners(after) == [1, 1]
     told = flips([0, 0], after, updates, LABELS)
     assert len(told) == 1  # slot 1's is within its error
-    assert told[0].startswith("slot 0: the ranking flipped from 'attention' to 'ffn', 0.1000 nats better (standard")
+    assert told[0].startswith("slot 1: the ranking flipped from 'attention' to 'ffn', 0.1000 nats better (standard")
     assert "(now 300 and 290 updates); a larger method.uniform_share" in told[0]
     assert flips([1, 1], after, updates, LABELS) == []

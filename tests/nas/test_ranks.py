@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from nas import checkpoint, ranks
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.errors import SearchFailed
 from nas.ranks import ALONE, PeerLost, Ranks
 from nas.retrain import Retraining

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from nas.blocks import block_classes
-from nas.config import SearchSpace
+from nas.config.space import SearchSpace
 from nas.gumbel import straight_through
 from nas.supernet import Supernet
 from nas.training import dropout_from

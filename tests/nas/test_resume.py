@@ -13,7 +13,7 @@ import torch
 
 from nas import checkpoint
 from nas.architecture import Architecture
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.data.encode import encode
 from nas.data.encoded import open_encoded
 from nas.data.parts import Parts

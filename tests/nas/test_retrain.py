@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from nas.architecture import Architecture, interleaved
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.data.objectives import Batch
 from nas.data.streams import HeldOut, Stream
 from nas.errors import SearchFailed

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from nas.architecture import Architecture
-from nas.config import SearchSpace
+from nas.config.space import SearchSpace
 from nas.errors import InvalidInput
 from nas.rules import describe
 

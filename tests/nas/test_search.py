@@ -13,7 +13,7 @@ from torch import Tensor
 
 from nas import checkpoint, guards
 from nas.architecture import Architecture
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.data.objectives import Batch
 from nas.data.parts import split
 from nas.data.streams import HeldOut, Stream
@@ -358,7 +358,8 @@ def test_wall_time_ends_a_search_early(monkeypatch: pytest.MonkeyPatch) -> None:
     assert last.step == 1
     assert last.warning is not None
     assert "the search ended after 1 of 12 weight updates: max_minutes is 1e-09" in last.warning.splitlines()
-    assert guards.cut_short(last) == "the search ended after 1 of 12 weight updates: max_minutes is 1e-09"
+    assert last.cut_short == "the search ended after 1 of 12 weight updates: max_minutes is 1e-09"
+    assert guards.cut_short(last) == last.cut_short
 
 
 def test_wall_time_before_the_parsimony_pass_says_that_there_was_none() -> None:

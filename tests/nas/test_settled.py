@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nas.catalog import TASKS
-from nas.config import SearchRequest, read_request
+from nas.config.request import SearchRequest, read_request
 from nas.presets import PRESETS
 from nas.settled import settle
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from nas.config import SearchSpace
+from nas.config.space import SearchSpace
 
 
 def candidate(label: str, block: str, **options: Any) -> dict[str, Any]:

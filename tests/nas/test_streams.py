@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.data.parts import Tokens, eval_windows, last_start, row_windows
 from nas.data.streams import HELD_OUT_ROWS, Stream, held_out
 from nas.heads import IGNORE

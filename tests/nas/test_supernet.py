@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nas.blocks import block_classes
-from nas.config import SearchSpace
+from nas.config.space import SearchSpace
 from nas.gumbel import gumbel, path_factor, straight_through
 from nas.network import Memory, Network
 from nas.options import NetworkConfig, SlotConfig

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from nas.config import DataSizes, SearchRequest, Task, Tokenizer, read_request
+from nas.config.request import SearchRequest, read_request
+from nas.config.task import DataSizes, Task, Tokenizer
 from nas.errors import InvalidInput
 from tests import tiny
 

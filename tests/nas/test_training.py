@@ -6,7 +6,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nas.blocks import block_classes
-from nas.config import Method, SearchSpace
+from nas.config.method import Method
+from nas.config.space import SearchSpace
 from nas.data.objectives import Batch, next_tokens
 from nas.data.streams import HeldOut
 from nas.heads import IGNORE

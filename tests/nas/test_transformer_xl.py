@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from nas.blocks import block_classes
-from nas.config import SearchSpace
+from nas.config.space import SearchSpace
 from nas.network import Memory, Network
 from nas.options import BackboneConfig, NetworkConfig, Shape, SlotConfig
 from nas.specs.backbone import network_parameters, parameters

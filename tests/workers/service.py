@@ -15,7 +15,7 @@ from sqlalchemy import Engine
 
 from db import events, migrate, queue, searches
 from db.engine import make_engine, reading, transaction
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from workers.cluster import Cluster, python_path
 from workers.settings import Settings
 

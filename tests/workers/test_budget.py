@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from nas.architecture import interleaved
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.cost import LatencyTable
 from nas.cost import parameters as parameters_of
 from nas.measure import PairedLatency
 from nas.steps import StepRecord
 from tests import tiny
-from workers.budget import derive_within, kept
+from workers.budget import derive_within, kept, unconfirmed
 
 # attention 3 ms, ffn 2, identity 0, sgu 2.5, mgk 3.5, offset 1; both slots want mgk, then attention, sgu, ffn, identity
 WANTED = [0.3, 0.15, 0.05, 0.2, 0.3001]
@@ -123,6 +123,24 @@ def test_the_parent_itself_is_within_its_own_latency_however_noisy_the_machine()
     assert (found.timed.ratio, found.timed.low, found.timed.high) == (1.0, 1.0, 1.0)
 
 
+def test_a_table_of_another_device_is_neither_confirmed_nor_corrected_by_timing_here() -> None:
+    calls: list[tuple[str, str]] = []
+    request, table = search({"ratio_to_parent": 1.1})
+    assert unconfirmed(request, table, {**table.device, "torch": "of another day"}) is None
+    reason = unconfirmed(request, table, {"processor": "another", "accelerator": "a GPU"})
+    assert reason == (
+        f"latency table {table.id} is of another device than the trials run on (accelerator none and not a GPU, "
+        "processor made up and not another), so budget.latency is met by its prediction alone: timing here would "
+        "neither confirm nor correct it"
+    )
+    found = derive_within(request, table, RECORD, timing(1.5, calls), reason)
+    assert (str(found.architecture), found.timed, found.missed, calls) == ("AS", None, (), [])
+    (bound,) = kept(request, table, found.architecture, RECORD, found.timed, reason)
+    assert (bound["measured"], bound["verdict"], bound["reason"]) == (None, "cannot tell", reason)
+    unbounded, _ = search(None)
+    assert unconfirmed(unbounded, table, {"processor": "another"}) is None
+
+
 def test_each_bound_is_told_with_target_prediction_expectation_measurement_and_verdict() -> None:
     request = tiny.request(budget={"latency": {"ratio_to_parent": 1.1}, "parameters": {"at_most": 5000}})
     table, architecture = tiny.table(request.space), interleaved(request.space)
@@ -131,7 +149,7 @@ def test_each_bound_is_told_with_target_prediction_expectation_measurement_and_v
         "name": "latency", "unit": "of the parent", "target": pytest.approx(1.1), "predicted": 1.0,
         "expected": pytest.approx((1 + 2 * (0.3 * 3 + 0.15 * 2 + 0.2 * 2.5 + 0.3001 * 3.5)) / 6),
         "measured": pytest.approx(1.05), "low": pytest.approx(0.945), "high": pytest.approx(1.155),
-        "verdict": "cannot tell",
+        "verdict": "cannot tell", "reason": None,
     }  # fmt: skip
     total = parameters_of(architecture, request.space)
     assert (parameters["predicted"], parameters["measured"], parameters["verdict"]) == (total, None, "within")

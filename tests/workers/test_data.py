@@ -8,26 +8,27 @@ from pathlib import Path
 
 import pytest
 
-from nas.config import Tokenizer
+from nas.config.task import Tokenizer
 from nas.data.corpora import fingerprint, text_file
 from nas.errors import DataError
 from nas.ingest.card import Dataset
 from tests import tiny
-from workers import stages
 from workers.data import open_parts, prepare
 from workers.folder import FolderStore
 from workers.inline import InlineTrials
+from workers.stages.measure import measure as measuring
+from workers.stages.passed_on import Inputs
 
 
-def measure(folder: Path, files: dict[str, Dataset], wanted: str | None) -> stages.Inputs:
+def measure(folder: Path, files: dict[str, Dataset], wanted: str | None) -> Inputs:
     request = tiny.request(task={"dataset": "letters", "dataset_fingerprint": wanted})
     table = tiny.table(request.space, request.task.serve[0])
     request = request.model_copy(update={"latency_table": table.id})
     store = FolderStore(folder, files, lambda kind, data: None, table)
-    return stages.measure(request, store, InlineTrials())
+    return measuring(request, store, InlineTrials())
 
 
-def read(inputs: stages.Inputs) -> bytes:
+def read(inputs: Inputs) -> bytes:
     assert inputs.data.folder is not None
     return (inputs.data.folder / "tokens.bin").read_bytes()
 

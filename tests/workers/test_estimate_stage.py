@@ -12,7 +12,7 @@ import pytest
 
 from api.foreseen import sentence
 from api.schemas import Result
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.data.corpora import text_file
 from nas.errors import SearchFailed
 from tests import tiny

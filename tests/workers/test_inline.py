@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from nas.config import SearchRequest, ServeMode, Tokenizer
+from nas.config.request import SearchRequest
+from nas.config.task import ServeMode, Tokenizer
 from nas.data.corpora import text_file
 from nas.data.encode import encode
 from nas.errors import DataError, Infeasible, InvalidInput, SearchFailed
@@ -150,8 +151,13 @@ def test_a_search_stopped_anywhere_goes_on_to_the_same_bits(
 
 def test_the_derived_architecture_is_predicted_within_the_budget(files: Files, tmp_path: Path) -> None:
     request = lively(budget={"latency": {"ratio_to_parent": 0.5}})
-    result = run_local(request, tmp_path / "bound", files, lambda kind, data: None, tiny.table(request.space))
+    events: Events = []
+    result = run_local(request, tmp_path / "bound", files, lambda *told: events.append(told), tiny.table(request.space))
     assert result["derived"]["predicted_ms"] <= 0.5 * result["parent"]["predicted_ms"]
+    (bound,) = result["derived"]["bounds"]  # of a table that was measured on no machine
+    assert (bound["measured"], bound["verdict"]) == (None, "cannot tell")
+    assert "so budget.latency is met by its prediction alone" in bound["reason"]
+    assert ("warning", {"message": bound["reason"]}) in events
 
 
 def test_of_several_samples_the_best_one_is_derived(files: Files, tmp_path: Path) -> None:

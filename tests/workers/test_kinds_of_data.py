@@ -15,7 +15,7 @@ import torch
 from tokenizers import Tokenizer as Library
 
 from nas.blocks import block_classes
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.export.program import read_network
 from nas.ingest.card import Dataset
 from nas.ingest.options import Options

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.data.corpora import text_file
 from nas.layout import around
 from tests import tiny

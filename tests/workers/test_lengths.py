@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nas.architecture import Architecture
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.lengths import LengthScore
 from nas.retrain import Retraining, RetrainResult, read_result
 from tests import tiny

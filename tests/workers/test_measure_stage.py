@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
-from nas.config import SearchRequest, ServeMode
+from nas.config.request import SearchRequest
+from nas.config.task import ServeMode
 from nas.cost import LatencyTable
 from nas.data.corpora import text_file
 from nas.errors import Infeasible, InvalidInput
 from tests import tiny
-from workers import stages
 from workers.folder import FolderStore
 from workers.inline import InlineTrials
+from workers.stages.measure import measure
 
 PREFILL = {"batch": 2, "query_length": 16}
 DECODE = {"mode": "decode", "batch": 2, "query_length": 15}
@@ -33,12 +34,13 @@ def store_in(folder: Path, table: LatencyTable | None = None) -> FolderStore:
 
 def test_every_serve_mode_gets_a_table_and_the_first_is_the_searches(tmp_path: Path) -> None:
     request = of([PREFILL, DECODE, TRAINING])
-    inputs = stages.measure(request, store_in(tmp_path), InlineTrials())
+    inputs = measure(request, store_in(tmp_path), InlineTrials())
     assert [table.serve for table in inputs.tables] == list(request.task.serve)
     assert inputs.table == inputs.tables[0]
+    assert inputs.table.device == inputs.device
     assert inputs.request.latency_table == inputs.table.id
     assert len(list((tmp_path / "tables").iterdir())) == 2
-    again = stages.measure(request, store_in(tmp_path), InlineTrials())
+    again = measure(request, store_in(tmp_path), InlineTrials())
     assert [table.id for table in again.tables] == [table.id for table in inputs.tables], "taken, not measured again"
 
 
@@ -46,12 +48,12 @@ def test_a_table_that_is_named_is_used_and_one_of_another_mode_is_refused(tmp_pa
     request = of([PREFILL])
     table = tiny.table(request.space)
     named = request.model_copy(update={"latency_table": table.id})
-    assert stages.measure(named, store_in(tmp_path, table), InlineTrials()).table == table
+    assert measure(named, store_in(tmp_path, table), InlineTrials()).table == table
     other = tiny.table(request.space, ServeMode(mode="decode", batch=2, query_length=15))
     named = request.model_copy(update={"latency_table": other.id})
     message = f"latency table {other.id} holds for decode of 2 x 15 tokens; the request serves prefill of 2 x 16 tokens"
     with pytest.raises(InvalidInput, match=f"^{re.escape(message)} first$"):
-        stages.measure(named, store_in(tmp_path, other), InlineTrials())
+        measure(named, store_in(tmp_path, other), InlineTrials())
 
 
 @pytest.mark.parametrize("name", ["latency", "parameters", "flops", "cache_bytes"])
@@ -63,7 +65,7 @@ def test_a_bound_that_nothing_meets_is_refused_before_training(name: str, tmp_pa
     table = tiny.table(request.space)
     request = request.model_copy(update={"latency_table": table.id})
     if name == "cache_bytes":  # ffn keeps nothing
-        assert stages.measure(request, store_in(tmp_path, table), InlineTrials())
+        assert measure(request, store_in(tmp_path, table), InlineTrials())
         return
     with pytest.raises(Infeasible, match=rf"^budget\.{name} allows .*; the smallest architecture has "):
-        stages.measure(request, store_in(tmp_path, table), InlineTrials())
+        measure(request, store_in(tmp_path, table), InlineTrials())

@@ -11,7 +11,9 @@ import psutil
 import pytest
 
 from nas import ranks
-from nas.config import SearchRequest, SearchSpace, Tokenizer
+from nas.config.request import SearchRequest
+from nas.config.space import SearchSpace
+from nas.config.task import Tokenizer
 from nas.cost import LatencyTable
 from nas.data.corpora import text_file
 from nas.data.encode import encode

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from nas.blocks import block_classes
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.data.corpora import text_file
 from nas.export.program import fill, read_network
 from nas.ingest.card import Dataset

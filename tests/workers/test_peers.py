@@ -19,7 +19,7 @@ import torch
 
 from nas import checkpoint
 from nas.architecture import interleaved
-from nas.config import Tokenizer
+from nas.config.task import Tokenizer
 from nas.data.corpora import text_file
 from nas.data.encode import encode
 from nas.errors import SearchFailed

@@ -10,16 +10,18 @@ from typing import Any
 
 import pytest
 
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.data.corpora import text_file
 from nas.ingest.card import Dataset
 from nas.steps import StepRecord
 from tests import tiny
-from workers import rungs, stages
+from workers import rungs
 from workers.folder import FolderStore
 from workers.inline import InlineTrials
 from workers.samples import Told
-from workers.stages import Searched
+from workers.stages.measure import measure
+from workers.stages.passed_on import Searched
+from workers.stages.search import search
 from workers.store import Store, TrialKey
 from workers.trainable import TrialSpec
 
@@ -67,7 +69,7 @@ class Kept(FolderStore):
 
 def run(request: SearchRequest, store: Store, trials: InlineTrials | None = None) -> Searched:
     runner = trials or InlineTrials()
-    return stages.search(stages.measure(request, store, runner), store, runner)
+    return search(measure(request, store, runner), store, runner)
 
 
 def records(store: Store, sample: int) -> list[list[StepRecord]]:

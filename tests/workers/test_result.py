@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.data.corpora import text_file
 from nas.ingest.card import Dataset
 from tests import tiny

@@ -8,7 +8,7 @@ from typing import Literal
 
 import pytest
 
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from tests import tiny
 from workers.samples import WAVE, Told, next_wave
 

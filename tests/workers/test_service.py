@@ -13,7 +13,7 @@ import pytest
 
 from db import checkpoints, searches, trials
 from db.engine import reading, transaction
-from nas.config import Resources, SearchRequest
+from nas.config.request import Resources, SearchRequest
 from tests import tiny
 from tests.workers.service import serving
 from workers import cluster, processes

@@ -12,7 +12,7 @@ def test_fingerprints_differ_by_threads_and_by_accelerator(monkeypatch: pytest.M
     found = {device_fingerprint(cpus, "cpu") for cpus in (0.5, 1, 2)}
     assert len(found) == 2  # half a processor is one thread too
     for name in ("one accelerator", "another"):
-        monkeypatch.setattr(torch.cuda, "get_device_name", lambda name=name: name)
+        monkeypatch.setattr(torch.cuda, "get_device_name", lambda _, name=name: name)
         found.add(device_fingerprint(1, "cuda"))
     assert len(found) == 4
     assert device_fingerprint(1, "cuda") in found

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from nas.architecture import interleaved
-from nas.config import Resources, Tokenizer
+from nas.config.request import Resources
+from nas.config.task import Tokenizer
 from nas.data.corpora import text_file
 from nas.data.encode import encode
 from nas.errors import InvalidInput, SearchFailed

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from scipy.stats import ttest_rel
 
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.errors import SearchFailed
 from tests import tiny
 from workers.data import Prepared
@@ -26,7 +26,7 @@ def wanted(n_samples: int, n_seeds: int, **more: Any) -> SearchRequest:
 
 def described(request: SearchRequest, *told: Told) -> dict[str, Any]:
     table = tiny.table(request.space)
-    inputs = Inputs(request, table, Prepared(request, None), (table,), {})
+    inputs = Inputs(request, table, Prepared(request, None), (table,), {}, {})
     return describe_samples(inputs, Searched(0, {}, {}, told))
 
 

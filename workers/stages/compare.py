@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nas.compare import compare_quality
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.measure import PairedLatency, compare_latency
 from nas.retrain import build
 from workers.folder import write_json
 from workers.stages.passed_on import Comparison, Inputs, Retrained
 from workers.store import Store
+from workers.trainable import device_of
 from workers.trials import TrialRunner
 
 _LATENCY_ROUNDS = 200  # of the comparison that is reported
@@ -56,7 +57,7 @@ def compare(
 def time_in_turns(
     request: Mapping[str, Any], derived: Sequence[str], parent: Sequence[str], rounds: int, mode: int = 0
 ) -> PairedLatency:
-    """Time both networks round-robin in this process. Weights do not matter to the time, so they are fresh ones.
+    """Time both networks round-robin in this process, on a trial's device. Weights do not matter, so they are fresh.
 
     Args:
         request: as JSON.
@@ -71,4 +72,5 @@ def time_in_turns(
         "parent": build(parsed.network_config(parent, parsed.task.vocab_size)),
     }
     threads = max(1, int(parsed.resources.cpus))
-    return compare_latency(networks, parsed.task.serve[mode], rounds, threads=threads)
+    where = device_of(parsed.resources)
+    return compare_latency(networks, parsed.task.serve[mode], rounds, threads=threads, device=where)

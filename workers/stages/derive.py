@@ -14,7 +14,7 @@ from nas.errors import SearchFailed
 from nas.guards import untrained
 from nas.measure import PairedLatency
 from nas.steps import StepRecord
-from workers.budget import Within, derive_within, kept
+from workers.budget import Within, derive_within, kept, unconfirmed
 from workers.folder import write_json
 from workers.stages.compare import time_in_turns
 from workers.stages.passed_on import Derived, Inputs, Searched
@@ -56,7 +56,7 @@ def derive_all(inputs: Inputs, searched: Searched, store: Store, trials: TrialRu
         derived.append(_keep("budget", within.architecture, inputs, store, key, record, within.timed))
     if not derived:
         raise SearchFailed(reasons[0])
-    for reason in reasons:
+    for reason in filter(None, (*reasons, unconfirmed(request, table, inputs.device))):
         store.warn(reason)
     if "interleaved" in request.retrain.baselines:
         derived.append(_keep("parent", interleaved(request.space), inputs, store, None))
@@ -81,7 +81,8 @@ def _within_budget(inputs: Inputs, record: StepRecord, key: TrialKey, store: Sto
             request.resources, time_in_turns, request.model_dump(mode="json"), labels, others, _CORRECTION_ROUNDS
         )
 
-    within = derive_within(inputs.request, inputs.table, record, time_beside)
+    reason = unconfirmed(inputs.request, inputs.table, inputs.device)
+    within = derive_within(inputs.request, inputs.table, record, time_beside, reason)
     for line in within.missed:
         store.warn(f"seed {key.seed}: {line}")
     timed_json = None if within.timed is None else dataclasses.asdict(within.timed)
@@ -108,7 +109,7 @@ def _keep(
         "seed": key.seed if key else None,
         "predicted_ms": table.predict_ms(architecture, request.space),
         "expected_ms": record.expected_ms if record else None,  # of alpha: how far its mixture is from what is built
-        "bounds": kept(request, table, architecture, record, timed),
+        "bounds": kept(request, table, architecture, record, timed, unconfirmed(request, table, inputs.device)),
     }
     found = store.architecture(entry, architecture.to_json(request.space.shape()), key)
     return Derived(found, role, architecture, entry, key.seed if key else None)

@@ -11,7 +11,7 @@ import torch
 
 from nas import guards
 from nas.checkpoint import read_state
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.cost import LatencyTable
 from nas.errors import SearchFailed
 from nas.estimate import estimate, n_probing

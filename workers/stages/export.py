@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from nas import metrics
-from nas.config import ServeMode
+from nas.config.task import ServeMode
 from nas.export.bundle import write_bundle
 from nas.export.check import check_export
 from nas.retrain import load_network

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nas.compare import compare_quality
-from nas.config import Task
+from nas.config.task import Task
 from nas.lengths import LengthScore
 from workers.stages.passed_on import Retrained
 

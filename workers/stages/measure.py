@@ -11,7 +11,8 @@ import json
 from collections.abc import Mapping
 
 from nas.budgets import bounds
-from nas.config import SearchRequest, ServeMode
+from nas.config.request import Resources, SearchRequest
+from nas.config.task import ServeMode
 from nas.cost import LatencyTable, entry_key
 from nas.derive import check_budget
 from nas.measure import device_description, measure_table
@@ -20,6 +21,7 @@ from workers.data import prepare
 from workers.stages.estimate import foresee
 from workers.stages.passed_on import Inputs
 from workers.store import Store
+from workers.trainable import device_of
 from workers.trials import TrialRunner
 
 
@@ -38,7 +40,7 @@ def measure(request: SearchRequest, store: Store, trials: TrialRunner) -> Inputs
     trials.check(request.resources)
     prepared = prepare(request, store)
     request = prepared.request
-    device = trials.call(request.resources, device_description, request.resources.cpus)
+    device = trials.call(request.resources, _described, request.resources)
     first, *others = request.task.serve
     key = table_key(request, first, device)
     if request.latency_table is not None:
@@ -58,7 +60,7 @@ def measure(request: SearchRequest, store: Store, trials: TrialRunner) -> Inputs
             store.keep_table(beside, key)
         tables.append(beside)
     folder = None if prepared.folder is None else str(prepared.folder)
-    return Inputs(request, table, prepared, tables, foresee(request, table, folder, store, trials))
+    return Inputs(request, table, prepared, tables, foresee(request, table, folder, store, trials), device)
 
 
 def table_key(request: SearchRequest, serve: ServeMode, device: Mapping[str, str]) -> str:
@@ -70,11 +72,20 @@ def table_key(request: SearchRequest, serve: ServeMode, device: Mapping[str, str
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
+def _described(resources: Resources) -> dict[str, str]:
+    """Where a trial would run."""
+    return device_description(resources.cpus, device_of(resources))
+
+
 def _measured(request: SearchRequest, mode: int) -> LatencyTable:
-    """The table of a serve mode, where a trial would run: on its machine, and only if its supernet has room there."""
-    memory.check_room(request.space, "cuda" if request.resources.gpus > 0 else "cpu", request.resources.n_ranks)
-    threads = max(1, int(request.resources.cpus))
+    """The table of a serve mode, where a trial would run: on its device, and only if its supernet has room there."""
+    where = device_of(request.resources)
+    memory.check_room(request.space, where, request.resources.n_ranks)
     with memory.explained(memory.ADVICE_MEASURING):
         return measure_table(
-            request.space, request.task.serve[mode], vocab_size=request.task.vocab_size, threads=threads
+            request.space,
+            request.task.serve[mode],
+            vocab_size=request.task.vocab_size,
+            threads=max(1, int(request.resources.cpus)),
+            device=where,
         )

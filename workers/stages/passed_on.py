@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from nas.architecture import Architecture
 from nas.compare import QualityDifference
-from nas.config import SearchRequest, Task
+from nas.config.request import SearchRequest
+from nas.config.task import Task
 from nas.cost import LatencyTable
 from nas.measure import PairedLatency
 from nas.metrics import Outcome
@@ -32,6 +33,7 @@ class Inputs:
         data: the encoded data.
         tables: of every serve mode, in the request's order.
         estimate: memory_bytes, seconds and prune_seconds of a search trial, or why there is none as `reason`.
+        device: where trials run and networks are timed, as a latency table describes it.
     """
 
     request: SearchRequest
@@ -39,6 +41,7 @@ class Inputs:
     data: Prepared
     tables: Sequence[LatencyTable]
     estimate: Mapping[str, Any]
+    device: Mapping[str, str]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from nas import guards
 from nas.architecture import Architecture
-from nas.config import SearchRequest
+from nas.config.request import SearchRequest
 from nas.errors import SearchFailed
 from nas.steps import StepRecord
 from workers.stages.passed_on import Inputs

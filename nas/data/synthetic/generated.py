@@ -13,7 +13,7 @@ from typing import Protocol
 
 from torch import Generator
 
-from nas.config import Task
+from nas.config.task import Task
 from nas.data.objectives import Batch
 from nas.data.parts import Parts
 

@@ -26,7 +26,8 @@ from nas.backbone import make_norm
 from nas.blocks import block_classes
 from nas.blocks.ffn import FeedForward
 from nas.blocks.sgu import SPATIAL_START, SpatialGatingUnit
-from nas.config import Method, SearchSpace
+from nas.config.method import Method
+from nas.config.space import SearchSpace
 from nas.data.parts import sample_windows
 from nas.network import Network, Slot
 from nas.options import FFT_FROM, FfnOptions, NetworkConfig, SguOptions, Shape, SlotConfig

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer as LibraryTokenizer
 
 from nas import metrics
-from nas.config import Task
+from nas.config.task import Task
 from nas.data import encode as encode_module
 from nas.data import pieces as pieces_module
 from nas.data import vocabulary

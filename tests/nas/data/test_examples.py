@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Generator
 
-from nas.config import Task
+from nas.config.task import Task
 from nas.data.encode import encode
 from nas.data.encoded import Encoded
 from nas.data.examples import Examples

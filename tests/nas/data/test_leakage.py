@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nas.config import Task
+from nas.config.task import Task
 from nas.data.encode import encode
 from nas.data.encoded import STARTS, Encoded
 from nas.data.parts import Parts, Tokens

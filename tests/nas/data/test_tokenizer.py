@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import models, pre_tokenizers, processors
 
-from nas.config import Tokenizer
+from nas.config.task import Tokenizer
 from nas.data import pieces as pieces_module
 from nas.data import vocabulary
 from nas.data.pieces import pieces

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import Generator
 
-from nas.config import Task, read_request
+from nas.config.request import read_request
+from nas.config.task import Task
 from nas.data.synthetic.compression import Compression
 from nas.errors import InvalidInput
 from nas.heads import IGNORE

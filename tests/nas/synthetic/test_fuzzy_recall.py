@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Generator
 
-from nas.config import Task
+from nas.config.task import Task
 from nas.data.objectives import Batch
 from nas.data.synthetic.fuzzy_recall import FuzzyRecall
 from nas.heads import IGNORE

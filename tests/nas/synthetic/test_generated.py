@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Generator
 
-from nas.config import Task
+from nas.config.task import Task
 from nas.data.objectives import Batch
 from nas.data.parts import Part
 from nas.data.synthetic.generated import Generated, synthetic_fingerprint, synthetic_parts, synthetic_source

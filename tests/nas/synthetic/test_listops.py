@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Generator
 
-from nas.config import Task
+from nas.config.task import Task
 from nas.data.synthetic.listops import ListOps
 from nas.errors import DataError
 from nas.specs.tasks.listops import ListOpsOptions, ShortListOpsOptions

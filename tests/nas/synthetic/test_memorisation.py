@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Generator
 
-from nas.config import Task
+from nas.config.task import Task
 from nas.data.synthetic.generated import synthetic_parts
 from nas.data.synthetic.memorisation import Memorisation
 from nas.heads import IGNORE

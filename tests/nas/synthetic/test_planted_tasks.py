@@ -14,7 +14,8 @@ import torch
 from torch import Generator
 
 from nas import catalog
-from nas.config import Task, read_request
+from nas.config.request import read_request
+from nas.config.task import Task
 from nas.data.objectives import Batch
 from nas.data.synthetic.generated import synthetic_source
 from nas.errors import InvalidInput

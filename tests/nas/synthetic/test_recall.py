@@ -10,7 +10,7 @@ import torch
 from torch import Generator
 
 from nas.blocks import block_classes
-from nas.config import Task
+from nas.config.task import Task
 from nas.data.objectives import Batch
 from nas.data.synthetic.generated import synthetic_source
 from nas.data.synthetic.recall import NoisyRecall, Recall

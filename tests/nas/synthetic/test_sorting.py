@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Generator
 
-from nas.config import Task
+from nas.config.task import Task
 from nas.data.synthetic.sorting import Sorting
 from nas.heads import IGNORE
 from nas.specs.tasks.mechanistic import SortingOptions

@@ -1315,6 +1315,11 @@ export interface components {
              * @enum {string}
              */
             verdict: "within" | "over" | "cannot tell";
+            /**
+             * Reason
+             * @description why a bound on latency was not timed; null: it was, or is counted
+             */
+            reason?: string | null;
         };
         /**
          * Latency
@@ -2340,7 +2345,7 @@ export interface components {
             slots: string[];
             /**
              * Undecided
-             * @description slots whose candidates tie; the cheapest was taken
+             * @description slots whose candidates tie; the cheapest was taken, unless earlier edits had given away too much
              */
             undecided: number[];
             /** Sample */

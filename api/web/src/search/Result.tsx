@@ -198,5 +198,5 @@ function LatencyRow({ latency, other }: { latency: ServedLatency; other: string 
 function deviceWords(result: Found): string {
   const device = result.search["device"] as Record<string, string> | undefined;
   if (!device?.["processor"]) return "";
-  return ` (${device["processor"]}, ${counted(Number(device["threads"] ?? 1), "thread")})`;
+  return ` (${device["accelerator"] ?? device["processor"]}, ${counted(Number(device["threads"] ?? 1), "thread")})`;
 }
