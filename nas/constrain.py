@@ -183,7 +183,7 @@ def _cut(where: str, cut: Cut, space: SearchSpace) -> Constraint:
     if share is not None:
         words += f", {share:.4g} of the depth"
     return Constraint(
-        where, words, mask=mask(slot), looser=tuple((float(at), mask(at)) for at in looser), unit="as the slot",
+        where, words, mask=mask(slot), looser=tuple((float(at), mask(at)) for at in looser), unit="slot",
         upper=before,
     )  # fmt: skip
 

@@ -167,9 +167,13 @@ def _in_words(found: Sequence[Conflict]) -> str:
 def _would_do(found: Conflict) -> str:
     if found.nearest is None:
         return ""
-    unit = f" {found.unit}" if found.unit else ""
+    value = _rounded(found.nearest, found.upper)
+    if found.unit == "slot":  # of a cut: which one, not how many
+        value = f"slot {value}"
+    elif found.unit:
+        value += f" {found.unit[:-1] if found.unit == 'slots' and found.nearest == 1 else found.unit}"
     besides = "" if found.alone else ", were it not for other constraints"
-    return f" ({_rounded(found.nearest, found.upper)}{unit} can be met{besides})"
+    return f" ({value} can be met{besides})"
 
 
 def _rounded(value: float, upper: bool) -> str:
