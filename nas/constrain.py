@@ -48,13 +48,13 @@ def frame(space: SearchSpace, scores: Floats, costs: Sequence[float] | Floats) -
     return Frame(np.where(allowed, scores, -np.inf), np.asarray(costs, np.float64), tuple(codes), mixers)
 
 
-def read(constraints: Constraints, request: SearchRequest, table: LatencyTable) -> list[Constraint]:
+def read(constraints: Constraints, request: SearchRequest, table: LatencyTable | None) -> list[Constraint]:
     """Every constraint of a config, a bound on each side apart.
 
     Args:
         constraints: to hold.
         request: of the search; its own budget is not looked at.
-        table: for latency.
+        table: for latency; None: there is none yet.
 
     Raises:
         InvalidInput: a label, family or slot that the space does not have, or a bound that it cannot have.

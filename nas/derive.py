@@ -15,6 +15,8 @@ L slots, K candidates. Neither torch here, nor scipy before a budget binds.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,6 +31,8 @@ from nas.errors import Infeasible, InvalidInput, SearchFailed
 from nas.exact.constraint import Frame, assemble
 from nas.exact.solve import best
 from nas.steps import StepRecord
+
+Objective = Literal["probability", "nats"]
 
 _SMALLEST = 1e-45  # a float32 softmax can underflow to 0; its logarithm must stay finite
 
@@ -94,13 +98,21 @@ def derive(
         SearchFailed: a probability is not a number, or every slot that may differ is undecided.
         Infeasible: no architecture is within the bounds.
     """
+    found = _by_alpha(probabilities, null_gaps, space, slot_costs)
+    costs = np.asarray(slot_costs, np.float64)
+    choices = _within(_cheapest_leaders(found.scores, costs), constrain.frame(space, found.scores, costs), bounds)
+    return Architecture(tuple(space.labels[choice] for choice in choices), space.candidates, found.undecided)
+
+
+def _by_alpha(probabilities: ArrayLike, null_gaps: ArrayLike, space: SearchSpace, slot_costs: ArrayLike) -> Ranked:
+    """Raises: as `derive`, but Infeasible."""
     shape = (space.n_slots, len(space.candidates))
     if np.shape(probabilities) != shape:
         raise InvalidInput(
             f"probabilities have shape {np.shape(probabilities)}; a space of {shape[0]} slots and {shape[1]} "
             f"candidates needs {shape}"
         )
-    scores, tied, costs, usable = _scores(probabilities, null_gaps, slot_costs, space.allowed)
+    scores, tied, _, usable = _scores(probabilities, null_gaps, slot_costs, space.allowed)
     undecided = _undecided(tied)
     free = int((usable.sum(axis=1) > 1).sum())
     if free and len(undecided) == free:
@@ -112,8 +124,53 @@ def derive(
             f"no slot's alpha moved beyond chance (largest gap {gap:.3g}, by chance {np.max(null_gaps):.3g} nats); "
             "search longer, with more method.n_steps"
         )
-    choices = _within(_cheapest_leaders(scores, costs), constrain.frame(space, scores, costs), bounds)
-    return Architecture(tuple(space.labels[choice] for choice in choices), space.candidates, undecided)
+    return Ranked(scores, undecided, None, np.zeros(shape, np.bool_))
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """How a search's last record ranks the candidates of each slot.
+
+    Args:
+        scores: (L, K) nats, the larger the better; ties are equal.
+        undecided: slots in which the search could not tell the best candidates apart.
+        path: the architecture without any constraint; None: the cheapest of the best.
+        guessed: (L, K) whether a score in nats was not measured but read from alpha; all False of log-probabilities.
+    """
+
+    scores: NDArray[np.float64]
+    undecided: tuple[int, ...]
+    path: tuple[int, ...] | None
+    guessed: NDArray[np.bool_]
+
+
+def ranked(space: SearchSpace, slot_costs: ArrayLike, record: StepRecord, objective: Objective) -> Ranked:
+    """By log-probability, or by the measured nats of the parsimony pass.
+
+    Args:
+        space: what the indices mean, and what may stand where.
+        slot_costs: what each candidate adds, (K,).
+        record: the last one of a search.
+        objective: what to rank by.
+
+    Raises:
+        InvalidInput: nats are asked for and no pass was made, or the shapes do not fit the space.
+        SearchFailed: a probability is not a number, or alpha decided nothing and it is what is asked for.
+    """
+    assert record.probabilities is not None
+    assert record.null_gaps is not None
+    if objective == "probability":
+        return _by_alpha(record.probabilities, record.null_gaps, space, slot_costs)
+    if record.path is None:
+        raise InvalidInput(
+            f"no parsimony pass has measured nats by step {record.step}; rank by probability, or search with "
+            "method.prune_steps"
+        )
+    _, tied, _, usable = _scores(record.probabilities, record.null_gaps, slot_costs, space.allowed)
+    nats, ties = _measured(record, np.log(np.maximum(np.asarray(record.probabilities, np.float64), _SMALLEST)))
+    compared = (np.isfinite(ties) & usable).sum(axis=1) > 1
+    as_good = np.where(compared[:, None], ties <= 0, tied) & usable
+    return Ranked(-nats, _undecided(as_good), tuple(record.path), ~np.isfinite(ties))
 
 
 def derive_record(
@@ -136,12 +193,9 @@ def derive_record(
     space, slot_costs = request.space, table.slot_ms(request.space)
     if record.path is None:
         return derive(record.probabilities, record.null_gaps, space, slot_costs=slot_costs, bounds=bounds)
-    _, tied, costs, usable = _scores(record.probabilities, record.null_gaps, slot_costs, space.allowed)
-    nats, ties = _measured(record, np.log(np.maximum(np.asarray(record.probabilities, np.float64), _SMALLEST)))
-    compared = (np.isfinite(ties) & usable).sum(axis=1) > 1
-    as_good = np.where(compared[:, None], ties <= 0, tied) & usable
-    choices = _within(tuple(record.path), constrain.frame(space, -nats, costs), bounds)
-    return Architecture(tuple(space.labels[choice] for choice in choices), space.candidates, _undecided(as_good))
+    found = ranked(space, slot_costs, record, "nats")
+    choices = _within(tuple(record.path), constrain.frame(space, found.scores, slot_costs), bounds)
+    return Architecture(tuple(space.labels[choice] for choice in choices), space.candidates, found.undecided)
 
 
 def leading(request: SearchRequest, table: LatencyTable, record: StepRecord) -> Architecture:

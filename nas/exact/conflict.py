@@ -10,53 +10,23 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nas.budgets import told
-from nas.errors import Infeasible
+from nas.errors import Conflict, Infeasible
 from nas.exact.constraint import Constraint, Frame, assemble
 from nas.exact.problem import Floats, Problem
 from nas.exact.solve import best, feasible, with_objective
 
 
-@dataclass(frozen=True)
-class Conflict:
-    """One constraint of a conflict.
-
-    Args:
-        pointer: JSON pointer to it in the constraints.
-        words: it, for people.
-        nearest: the value of it, others as they are, that is feasible and nearest to the one asked for; None: none is,
-            or the constraint has no value.
-        unit: of the value.
-        upper: whether larger values are easier to meet.
-        alone: whether the value is feasible beside all other constraints, and not only those of the conflict.
-    """
-
-    pointer: str
-    words: str
-    nearest: float | None
-    unit: str
-    upper: bool
-    alone: bool
-
-
-class InConflict(Infeasible):
-    """Constraints that cannot be met together, told one by one in `conflict`."""
-
-    def __init__(self, message: str, conflict: tuple[Conflict, ...]) -> None:
-        super().__init__(message)
-        self.conflict = conflict
-
-
-def explain(frame: Frame, constraints: Sequence[Constraint]) -> InConflict:
+def explain(frame: Frame, constraints: Sequence[Constraint]) -> Infeasible:
     """The smallest conflict among constraints that no architecture meets together, with its nearest feasible values."""
     members = smallest(frame, constraints)
     found = tuple(_nearest(frame, constraints, members, index) for index in members)
-    return InConflict(_in_words(found), found)
+    return Infeasible(_in_words(found), found)
 
 
 def smallest(frame: Frame, constraints: Sequence[Constraint]) -> tuple[int, ...]:

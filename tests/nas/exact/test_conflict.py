@@ -17,7 +17,8 @@ from nas.architecture import Architecture, interleaved
 from nas.config.constraints import Constraints
 from nas.config.request import SearchRequest
 from nas.cost import LatencyTable, flops, parameters
-from nas.exact.conflict import InConflict, explain, smallest
+from nas.errors import Infeasible
+from nas.exact.conflict import explain, smallest
 from nas.exact.constraint import assemble
 from nas.exact.solve import best
 from tests import tiny
@@ -224,7 +225,7 @@ def test_a_conflict_is_the_smallest_and_each_nearest_value_is_feasible_and_neare
             assert not met(pointers, **{each.pointer: far})
 
 
-def conflict_of(n: int, body: dict[str, Any]) -> InConflict:
+def conflict_of(n: int, body: dict[str, Any]) -> Infeasible:
     constraints = Constraints.model_validate(body)
     items, held, _ = solved(n, constraints)
     assert smallest(held, items)
