@@ -160,7 +160,9 @@ def _agreement(agreed: Mapping[str, Any], look: Looks) -> Table:
     """How many seeds have the label that most of them have, slot by slot."""
     n = agreed["n_seeds"]
     table = Table(box=None, show_header=False, padding=(0, 1))
-    table.add_row(f"the best of {n} seeds", f"{agreed['n_networks']} different networks")
+    different = agreed["n_networks"]
+    networks = "one network" if different == 1 else f"{different} different networks"
+    table.add_row(f"the best of {n} seeds", f"{networks}, whatever slots are skipped")
     letters = [look[each["label"]].letter if each["label"] in look else "?" for each in agreed["slots"]]
     agree = "  ".join(
         f"{slot}:{letter} {each['n_seeds']}/{n}"
