@@ -23,6 +23,7 @@ TERMINAL_EVENTS = frozenset({"succeeded", "failed", "cancelled"})
 RECONNECT_S = 0.5
 BLOCK = 256 * 1024  # bytes of a file sent at once
 READ_S = 7200  # the service reads a file before it answers, and gives up earlier than this
+DERIVE_S = 180  # the service takes on what it can answer within two minutes, one derivation after the other
 SILENCE_S = 45  # streams carry a comment every 15 s, so a longer silence means a dead connection
 
 
@@ -34,13 +35,22 @@ class ClientError(Exception):
         code: the problem's code, such as `wrong-state`.
         detail: one line.
         errors: field errors with JSON pointers.
+        conflict: of `infeasible`, the fewest constraints that cannot be met together, with what could be.
     """
 
-    def __init__(self, status: int, code: str, detail: str, errors: list[dict[str, str]] | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        detail: str,
+        errors: list[dict[str, str]] | None = None,
+        conflict: list[dict[str, Any]] | None = None,
+    ) -> None:
         super().__init__(detail)
         self.status = status
         self.code = code
         self.errors = errors or []
+        self.conflict = conflict or []
 
 
 class Unreachable(Exception):
@@ -138,6 +148,20 @@ class Client:
     def warnings(self, search_id: str) -> Any:
         """Events of what the search warned of, oldest first; the newest 200."""
         return self._json("GET", f"/searches/{search_id}/warnings")["items"]
+
+    def derive(self, search_id: str, constraints: Mapping[str, Any] | None = None, **options: Any) -> dict[str, Any]:
+        """The best architectures of each seed under other constraints, from what the search has stored; no training.
+
+        Args:
+            search_id: of a search that has reported, running or not.
+            constraints: JSON of `nas.config.constraints.Constraints`; None: none.
+            options: `objective` (probability or nats), `k`, `front` ({"cost", "points"}), `sample` and `seeds`.
+
+        Raises:
+            ClientError: of code `infeasible`, with `conflict`, where no architecture meets the constraints.
+        """
+        body = {**({} if constraints is None else {"constraints": constraints}), **options}
+        return self._json("POST", f"/searches/{search_id}/derive", json=body, timeout=DERIVE_S)
 
     def architectures(self, search_id: str) -> Any:
         return self._json("GET", f"/searches/{search_id}/architectures")["items"]
@@ -355,7 +379,9 @@ class Client:
 def _refusal(answer: httpx.Response) -> ClientError:
     try:
         problem = answer.json()
-        return ClientError(answer.status_code, problem["code"], problem["detail"], problem.get("errors"))
+        return ClientError(
+            answer.status_code, problem["code"], problem["detail"], problem.get("errors"), problem.get("conflict")
+        )
     except (ValueError, KeyError, TypeError):  # not our service, or a proxy before it
         return ClientError(answer.status_code, "http-error", f"answer {answer.status_code} from {answer.url}")
 

@@ -79,7 +79,7 @@ def test_help_names_every_command(run: Run) -> None:
     text = run("--help").out
     service = ["serve", "api", "dispatch", "migrate"]
     searches = ["submit", "watch", "list", "show", "cancel", "resume", "delete", "download", "search", "presets"]
-    machine = ["ray-node", "health", "doctor", "rule", "rules"]
+    machine = ["ray-node", "health", "doctor", "rule", "rules", "derive"]
     for command in service + searches + machine:
         assert f" {command} " in text
 

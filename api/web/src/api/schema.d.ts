@@ -252,6 +252,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/searches/{search_id}/derive": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Derive Again
+         * @description The best architectures of each seed under constraints of the body, and fronts. Nothing is stored or trained.
+         *
+         *     A search that is running answers from each trial's newest report, and says which step that is. Where no architecture
+         *     meets the constraints, the problem has code `infeasible` and names the fewest of them that are in conflict, each
+         *     with its nearest value that can be met.
+         */
+        post: operations["derive_again"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/searches:estimate": {
         parameters: {
             query?: never;
@@ -603,6 +627,38 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
+         * AgreedSlot
+         * @description What most seeds' best architectures have in a slot.
+         */
+        AgreedSlot: {
+            /** Label */
+            label: string;
+            /**
+             * N Seeds
+             * @description seeds that have it there
+             */
+            n_seeds: number;
+        };
+        /**
+         * AgreementOfSeeds
+         * @description How far the seeds' best architectures agree. No architecture: one made of averages would be nobody's.
+         */
+        AgreementOfSeeds: {
+            /** N Seeds */
+            n_seeds: number;
+            /**
+             * N Networks
+             * @description different networks among them; skipped slots make no difference
+             */
+            n_networks: number;
+            /** Slots */
+            slots: components["schemas"]["AgreedSlot"][];
+            /** Families */
+            families: {
+                [key: string]: components["schemas"]["FamilyRange"];
+            };
+        };
+        /**
          * Architecture
          * @description A derived architecture or a baseline, as stored.
          */
@@ -649,6 +705,23 @@ export interface components {
             sha256: string;
             /** N Bytes */
             n_bytes: number;
+        };
+        /**
+         * AskedFront
+         * @description A Pareto front of the objective against one cost.
+         */
+        AskedFront: {
+            /**
+             * Cost
+             * @enum {string}
+             */
+            cost: "latency" | "parameters" | "flops" | "cache_bytes";
+            /**
+             * Points
+             * @description at most so many; all of the front where it has fewer
+             * @default 20
+             */
+            points: number;
         };
         /**
          * BackboneConfig
@@ -1007,6 +1080,92 @@ export interface components {
             min_dataset_bytes: number;
         };
         /**
+         * Constraints
+         * @description Any mix of constraints; all of them hold.
+         */
+        Constraints: {
+            /**
+             * @description bounds on latency, parameters, FLOPs and cache bytes
+             * @default {}
+             */
+            budget: components["schemas"]["Budget"];
+            /**
+             * Counts
+             * @description per family or label
+             * @default []
+             */
+            counts: components["schemas"]["Count"][];
+            /**
+             * Ratios
+             * @description all blocks : those of a family
+             * @default []
+             */
+            ratios: components["schemas"]["Ratio"][];
+            /**
+             * Forbidden
+             * @description where labels may not stand
+             * @default []
+             */
+            forbidden: components["schemas"]["InSlots"][];
+            /**
+             * Forced
+             * @description where one of them stands
+             * @default []
+             */
+            forced: components["schemas"]["InSlots"][];
+            /**
+             * Cuts
+             * @description where in the depth a family stands
+             * @default []
+             */
+            cuts: components["schemas"]["Cut"][];
+            /**
+             * Mixers Apart
+             * @description no mixer directly behind a mixer; a skipped slot between them does not part them
+             * @default false
+             */
+            mixers_apart: boolean;
+        };
+        /**
+         * CostOf
+         * @description What an architecture costs in one way, in the unit that `costs` of the answer tells.
+         */
+        CostOf: {
+            /** Value */
+            value: number;
+            /**
+             * Ratio To Parent
+             * @description null where the space cannot build the interleaved parent
+             */
+            ratio_to_parent: number | null;
+        };
+        /**
+         * Count
+         * @description How many slots hold a family or a label; of identity, how many are skipped.
+         */
+        Count: {
+            /**
+             * Family
+             * @description all candidates of this family
+             */
+            family?: string | null;
+            /**
+             * Label
+             * @description this candidate alone
+             */
+            label?: string | null;
+            /**
+             * At Least
+             * @description slots; None: any
+             */
+            at_least?: number | null;
+            /**
+             * At Most
+             * @description slots; None: any
+             */
+            at_most?: number | null;
+        };
+        /**
          * Credentials
          * @description What signing in takes.
          */
@@ -1017,6 +1176,44 @@ export interface components {
              * @description the service's token
              */
             token: string;
+        };
+        /**
+         * Cut
+         * @description Where in the depth a family or a label stands: only before, or only from, a slot or a share of all slots.
+         *
+         *     A share counts as that many whole slots, rounded down: before two thirds of 8 slots is before slot 5.
+         */
+        Cut: {
+            /**
+             * Family
+             * @description all candidates of this family
+             */
+            family?: string | null;
+            /**
+             * Label
+             * @description this candidate alone
+             */
+            label?: string | null;
+            /**
+             * Before Slot
+             * @description it stands in lower slots only
+             */
+            before_slot?: number | null;
+            /**
+             * Before Share
+             * @description the same, as a share of the depth
+             */
+            before_share?: number | null;
+            /**
+             * From Slot
+             * @description it stands in this slot and higher ones only
+             */
+            from_slot?: number | null;
+            /**
+             * From Share
+             * @description the same, as a share of the depth
+             */
+            from_share?: number | null;
         };
         /**
          * DataSizes
@@ -1131,6 +1328,138 @@ export interface components {
             in_use_by: string[];
         };
         /**
+         * Derivation
+         * @description Seed by seed; nothing is stored, nothing was trained, and a latency is a prediction by the search's table.
+         */
+        Derivation: {
+            /** Search */
+            search: string;
+            /** Sample */
+            sample: number;
+            /**
+             * Objective
+             * @enum {string}
+             */
+            objective: "probability" | "nats";
+            /** Costs */
+            costs: {
+                [key: string]: components["schemas"]["KnownCost"];
+            };
+            /** Seeds */
+            seeds: components["schemas"]["SeedAnswer"][];
+            /** @description null where no seed has an architecture */
+            agreement: components["schemas"]["AgreementOfSeeds"] | null;
+        };
+        /**
+         * DeriveBody
+         * @description What to derive from a search's stored probabilities. The search's own budget is no part of it unless repeated.
+         */
+        DeriveBody: {
+            /**
+             * Objective
+             * @description probability: the sum of log softmax(alpha); nats: minus what the parsimony pass measured each block to be worth; null: nats where all seeds have them, else probability
+             */
+            objective?: ("probability" | "nats") | null;
+            /**
+             * @description all of which hold
+             * @default {
+             *       "budget": {},
+             *       "counts": [],
+             *       "ratios": [],
+             *       "forbidden": [],
+             *       "forced": [],
+             *       "cuts": [],
+             *       "mixers_apart": false
+             *     }
+             */
+            constraints: components["schemas"]["Constraints"];
+            /**
+             * K
+             * @description how many architectures, each another network
+             * @default 1
+             */
+            k: number;
+            /** @description null: none */
+            front?: components["schemas"]["AskedFront"] | null;
+            /**
+             * Sample
+             * @description null: the sample that the search chose
+             */
+            sample?: number | null;
+            /**
+             * Seeds
+             * @description null: every seed of the sample that has reported
+             */
+            seeds?: number[] | null;
+        };
+        /**
+         * DerivedArchitecture
+         * @description One architecture of one seed.
+         */
+        DerivedArchitecture: {
+            /**
+             * String
+             * @description a letter a slot
+             * @example AFS.M
+             */
+            string: string;
+            /**
+             * Slots
+             * @description the label of each slot, counted from 0
+             */
+            slots: string[];
+            /**
+             * Score
+             * @description by the objective, nats; the larger the better
+             */
+            score: number;
+            /**
+             * Log Probability
+             * @description sum over slots of log softmax(alpha), nats
+             */
+            log_probability: number;
+            /**
+             * Nats
+             * @description held-out loss that it costs over the pass's path; null without a pass
+             */
+            nats: number | null;
+            /**
+             * Guessed
+             * @description slots whose nats were not measured but read from alpha
+             */
+            guessed: number[];
+            /**
+             * Undecided
+             * @description slots in which the search could not tell its best candidates apart
+             */
+            undecided: number[];
+            /**
+             * Costs
+             * @description null where no table or block tells it
+             */
+            costs: {
+                [key: string]: components["schemas"]["CostOf"] | null;
+            };
+        };
+        /**
+         * DerivedFront
+         * @description By rising cost: nothing that meets the constraints beats a point in both objective and cost.
+         */
+        DerivedFront: {
+            /**
+             * Cost
+             * @enum {string}
+             */
+            cost: "latency" | "parameters" | "flops" | "cache_bytes";
+            /**
+             * Complete
+             * @description whether these are all points of the front
+             */
+            complete: boolean;
+            /** Points */
+            points: components["schemas"]["DerivedArchitecture"][];
+        };
+        /**
          * Encoding
          * @description The dataset as token ids, kept for the searches to come.
          */
@@ -1203,6 +1532,16 @@ export interface components {
             logits_max_abs_difference: number;
         };
         /**
+         * FamilyRange
+         * @description Slots of a family over the seeds' best architectures.
+         */
+        FamilyRange: {
+            /** Least */
+            least: number;
+            /** Most */
+            most: number;
+        };
+        /**
          * FieldError
          * @description What is wrong with one field of the body, or one parameter.
          */
@@ -1272,6 +1611,61 @@ export interface components {
             status: "ok";
         };
         /**
+         * InConflict
+         * @description One of the fewest constraints that no architecture meets together.
+         */
+        InConflict: {
+            /**
+             * Pointer
+             * @description JSON pointer (RFC 6901) to it in the constraints
+             */
+            pointer: string;
+            /**
+             * Words
+             * @description it, for people
+             */
+            words: string;
+            /**
+             * Nearest
+             * @description the value of it that can be met and is nearest; null: none, or no value
+             */
+            nearest: number | null;
+            /** Unit */
+            unit: string;
+            /**
+             * Upper
+             * @description whether larger values are easier to meet
+             */
+            upper: boolean;
+            /**
+             * Alone
+             * @description whether `nearest` can be met beside all other constraints, not only those here
+             */
+            alone: boolean;
+        };
+        /**
+         * InSlots
+         * @description Labels in a range of slots.
+         */
+        InSlots: {
+            /**
+             * Labels
+             * @description of candidates
+             */
+            labels: string[];
+            /**
+             * First
+             * @description first slot of the range, from 0
+             * @default 0
+             */
+            first: number;
+            /**
+             * Last
+             * @description last slot of the range, itself in it; None: to the end
+             */
+            last?: number | null;
+        };
+        /**
          * KeptBound
          * @description One bound of the budget, and what an architecture does with it.
          */
@@ -1320,6 +1714,16 @@ export interface components {
              * @description why a bound on latency was not timed; null: it was, or is counted
              */
             reason?: string | null;
+        };
+        /** KnownCost */
+        KnownCost: {
+            /** Unit */
+            unit: string;
+            /**
+             * Parent
+             * @description of the interleaved parent
+             */
+            parent: number | null;
         };
         /**
          * Latency
@@ -2086,6 +2490,11 @@ export interface components {
             request_id: string;
             /** Errors */
             errors?: components["schemas"]["FieldError"][];
+            /**
+             * Conflict
+             * @description of code infeasible: the fewest constraints that cannot be met together; else left out
+             */
+            conflict?: components["schemas"]["InConflict"][] | null;
         };
         /**
          * Progress
@@ -2166,6 +2575,27 @@ export interface components {
              * @default false
              */
             log: boolean;
+        };
+        /**
+         * Ratio
+         * @description All blocks : blocks of one family, as p : 1; without any block of the family it is infinite.
+         */
+        Ratio: {
+            /**
+             * Family
+             * @description not identity, which is no block
+             */
+            family: string;
+            /**
+             * At Least
+             * @description p; None: any
+             */
+            at_least?: number | null;
+            /**
+             * At Most
+             * @description p; needs a block of the family where any stands
+             */
+            at_most?: number | null;
         };
         /**
          * Reach
@@ -2960,6 +3390,42 @@ export interface components {
              * @default 1
              */
             layout_prior: number;
+        };
+        /**
+         * SeedAnswer
+         * @description What one seed says.
+         */
+        SeedAnswer: {
+            /**
+             * Trial
+             * @description id of the trial
+             */
+            trial: string;
+            /** Seed */
+            seed: number;
+            /**
+             * State
+             * @description of the trial; what is running may still change its mind
+             */
+            state: string;
+            /**
+             * Step
+             * @description weight updates at the report that this is derived from
+             */
+            step: number;
+            /**
+             * Phase
+             * @description warm-up, search, settle or prune; null where it was not told
+             */
+            phase: string | null;
+            /**
+             * Reason
+             * @description why there is no architecture; null where there is
+             */
+            reason: string | null;
+            /** Architectures */
+            architectures: components["schemas"]["DerivedArchitecture"][];
+            front: components["schemas"]["DerivedFront"] | null;
         };
         /**
          * SeedProbabilities
@@ -3992,6 +4458,65 @@ export interface operations {
                 };
                 content: {
                     "text/plain": string;
+                };
+            };
+            /** @description a problem (RFC 9457) */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    derive_again: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description id of the search */
+                search_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "constraints": {
+                 *         "budget": {
+                 *           "latency": {
+                 *             "ratio_to_parent": 0.8
+                 *           }
+                 *         },
+                 *         "counts": [
+                 *           {
+                 *             "family": "attention",
+                 *             "at_most": 2
+                 *           }
+                 *         ],
+                 *         "mixers_apart": true
+                 *       },
+                 *       "k": 3,
+                 *       "front": {
+                 *         "cost": "latency",
+                 *         "points": 10
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["DeriveBody"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Derivation"];
                 };
             };
             /** @description a problem (RFC 9457) */
