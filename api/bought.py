@@ -12,7 +12,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from api.leading import Matrix, of_path
+from nas.leading import Matrix, of_path
 from api.looks import Looks, strip
 
 CAPTION = (

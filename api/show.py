@@ -14,7 +14,7 @@ from rich.text import Text
 
 from api.bought import bought_table, held, path_strip
 from api.figures import figures
-from api.leading import Matrix, leading
+from nas.leading import Matrix, leading
 from api.looks import Looks, looks, strip
 
 

@@ -11,7 +11,7 @@ from pydantic import RootModel, ValidationError
 
 from api import schemas
 from api.cards import card_of, kind_of
-from api.leading import leading, of_path
+from nas.leading import leading, of_path
 from db import paging
 from db.architectures import StoredArchitecture
 from db.artifacts import Artifact

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from api import views
-from api.leading import leading, of_path
+from nas.leading import leading, of_path
 from db import architectures, reports, searches, standings
 from db.engine import transaction
 from tests.api.running import Claimed, Running, record
