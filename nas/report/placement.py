@@ -179,7 +179,7 @@ def _confirmed(found: Sequence[Mapping[str, Any]]) -> list[Part]:
     for each in found:
         confirmation = read.mapping(each.get("confirmation"))
         if confirmation:
-            told = "; ".join(f"{name.replace('_', ' ')} {_told(value)}" for name, value in confirmation.items())
+            told = ", ".join(f"{name.replace('_', ' ')} {_told(value)}" for name, value in confirmation.items())
             lines.append(f"{each.get('kind', '?')}, {each.get('family', '?')} was retrained: {told}")
     at = next((read.mapping(each.get("found_at")) for each in found if each.get("found_at")), {})
     parts: list[Part] = [Bullets(tuple(lines))] if lines else []

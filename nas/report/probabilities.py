@@ -132,13 +132,14 @@ def _over_time(seed: Seed, steps: Sequence[Step], labels: Sequence[str], drawn: 
             boxes.setdefault((look.colour, share), []).append((axis.x(slot), y, axis.column - 1, height - 1))
             if axis.column >= _LETTERS_FIT:
                 ink = look.ink if share > 0.5 else None
-                over.append(svg.words(axis.x(slot + 0.5), y + 10.5, look.letter, "b" if ink else "t", "middle", ink))
+                kind = "b" if ink else "t"
+                over.append(svg.words(axis.x(slot + 0.5), y + 10.5, look.letter, kind, "middle", ink))
     bottom = 4 + len(steps) * height
     ground = [axis.ground(4 + number * height, height - 1) for number in range(len(steps))]
     title = f"Seed {seed.seed}: who led, from the first to the last report"
     meaning = (
-        "One row for a report, the number of weight updates at its left; each slot has the colour and the letter of its "
-        "most probable candidate, the fuller the more probable, and none where several are equally probable."
+        "One row for a report, the number of weight updates at its left; each slot has the colour and the letter of "
+        "its most probable candidate, the fuller the more probable, and none where several are equally probable."
     )
     drawing = svg.drawing(
         f"time-{seed.seed}", axis.width, bottom + 20, title, meaning,
