@@ -73,15 +73,16 @@ def _trial(folder: Path) -> Trial:
     records = _records(folder / "reports.jsonl")
     saved = read.mappings(_json(folder / "checkpoints.json"))
     taken = steps.chosen(list(records))
-    matrices = set(steps.with_matrices(taken))
     newest = records[max(records)] if records else {}
+    large = set(steps.with_matrices(taken, len(read.items(newest.get("probabilities")))))
+    told = [records[step] if step in large else {**records[step], "probabilities": None} for step in taken]
     return Trial(
         id=folder.name,
         kind=kind,
         sample=int(sample) if sample.isdecimal() else 0,
         seed=int(seed) if seed.isdecimal() else 0,
         state="succeeded" if any(each.get("last") for each in saved) else "unfinished",
-        steps=tuple(steps.step_of(records[step], matrices=step in matrices) for step in taken),
+        steps=tuple(steps.step_of(each) for each in told),
         evidence=Evidence.of(newest) if newest.get("probabilities") else None,
     )
 

@@ -12,7 +12,9 @@ from nas.cost import LatencyTable
 from nas.measure import PairedLatency
 from workers import stages
 from workers.folder import write_json
+from workers.software import software
 from workers.stages import Comparison, Derived, Inputs, Searched
+from workers.stages.report import report
 from workers.stopwatch import Stopwatch
 from workers.store import Stage, Store
 from workers.trainable import file_sha256
@@ -68,6 +70,7 @@ def run_search(request: SearchRequest, store: Store, trials: TrialRunner) -> dic
         "estimate": {**inputs.estimate, "measured": took},
         "seconds": seconds,
     }
+    report(result, store)  # before the result, which says that nothing is left to do
     path = store.folder / "result.json"
     write_json(path, result)
     store.result(result, path, file_sha256(path))
@@ -86,6 +89,7 @@ def _describe(inputs: Inputs, searched: Searched, derived: list[Derived], store:
             "latency_table": inputs.table.id,
             "latency_tables": [_table(table) for table in inputs.tables],
             "device": inputs.table.device,
+            "software": software(),
             "objective": request.task.objective,
             "tokenizer": request.task.tokenizer.model_dump(),
             "train_length": request.task.train_length,

@@ -10,7 +10,7 @@ from nas.report.axis import Axis
 from nas.report.data import ReportData
 from nas.report.document import Line, Paragraph, Picture, Section, Table
 from nas.report.looks import UNKNOWN, Looks
-from nas.report.probabilities import origin
+from nas.report.probabilities import MOST_SEEDS, origin
 from nas.report.seeds import Seed, labels_of, looks_of, seeds_of
 
 _HIGH = 72.0
@@ -73,7 +73,7 @@ def section(data: ReportData) -> Section | None:
     shown = [(seed, found) for seed in seeds_of(data) if (found := bought(seed, labels, costs))]
     if not shown:
         return None
-    pictures = [_picture(seed, found, drawn) for seed, found in shown]
+    pictures = [_picture(seed, found, drawn) for seed, found in shown[:MOST_SEEDS]]
     meaning = (
         "The parsimony pass takes a path apart, slot by slot: path and variant start from the same weights, are "
         "fine-tuned alike, and are scored on the same held-out windows. What the loss rises by without a block is what "

@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from nas.leading import leading
 from nas.report import svg, words
 from nas.report.axis import Axis
-from nas.report.data import Matrix, ReportData, Step, evenly
+from nas.report.data import Matrix, ReportData, Step
 from nas.report.document import Line, Paragraph, Part, Picture, Ref, Section, Table
 from nas.report.looks import UNKNOWN, Looks
 from nas.report.seeds import Seed, labels_of, looks_of, sample_of, seeds_of
+from nas.report.steps import with_matrices
 
 _LEVELS = 20  # of lightness, so that a picture of many cells stays small
 _NUMBERS_FIT = 24.0
 _LETTERS_FIT = 12.0
-_CELLS = 1600  # of a picture over time, and of its table
+MOST_SEEDS = 12  # that are drawn
 _ROW = 18.0
 
 Boxes = dict[tuple[str, float], list[tuple[float, float, float, float]]]
@@ -33,7 +34,9 @@ def section(data: ReportData) -> Section | None:
             "alpha where its leader is no further ahead than random signs of the same gradients would bring it."
         )
     ]
-    for seed in seeds:
+    if len(seeds) > MOST_SEEDS:
+        parts.append(Paragraph(f"The first {MOST_SEEDS} of {len(seeds)} seeds are drawn."))
+    for seed in seeds[:MOST_SEEDS]:
         parts.append(_at_the_end(seed, labels, drawn))
         steps = _steps(data, seed)
         if len(steps) > 1:
@@ -113,7 +116,7 @@ def _steps(data: ReportData, seed: Seed) -> tuple[Step, ...]:
     ]  # fmt: skip
     shape = [len(row) for row in seed.evidence.probabilities]
     found = [step for each in own for step in each.steps if [len(row) for row in step.probabilities] == shape]
-    return evenly(found, max(4, min(16, _CELLS // max(len(shape), 1))))
+    return with_matrices(found, len(shape))
 
 
 def _over_time(seed: Seed, steps: Sequence[Step], labels: Sequence[str], drawn: Looks) -> Picture:
