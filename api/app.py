@@ -92,13 +92,13 @@ def create_app(settings: Settings) -> Service:
     errors.install(app)
     for part in (
         searches,
+        report,
         estimates,
         events,
         architectures,
         artifacts,
         tables,
         rules,
-        report,
         catalog,
         datasets,
         uploads,

@@ -1,4 +1,4 @@
-"""What searches leave, made by hand for tests of reports: with everything, and with as little as older versions kept."""
+"""What searches leave, made by hand for reports: with everything, and with as little as older versions kept."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def result(n_slots: int = 6, n_seeds: int = 6) -> dict[str, Any]:
             comparison("rule: ratio", "interleaved", 0.04, 0.012),
         ],
         "retrained": [retrained(name, n, 2.371 + 0.012 * n, 6.85 + n, n_slots) for n, name in enumerate(names)],
-        "metrics": [{"name": "bits per byte", "unit": "bits", "lower_is_better": True, "derived": 2.371, "parent": 2.42}],
+        "metrics": [{"name": "bits per byte", "unit": "bits", "derived": 2.371, "parent": 2.42}],
         "lengths": lengths(), "positions": {"derived": [5.0, 3.0, 2.5], "parent": [5.1, None, 2.6]},
         "samples": [
             {"sample": 0, "values": {"/method/lr": 0.002}, "state": "succeeded", "reason": None, "seeds": [0, 1],

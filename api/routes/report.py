@@ -32,7 +32,15 @@ _SUFFIXES: dict[Format, str] = {"json": "json", "html": "html", "markdown": "md"
 @router.get(
     "/{search_id}/report",
     response_model=schemas.Result,
-    responses={200: {"description": "JSON unless `format` or Accept asks for text/html or text/markdown"}},
+    responses={
+        200: {
+            "description": "JSON unless `format` or Accept asks for another",
+            "content": {
+                _TYPES["html"]: {"schema": {"type": "string"}},
+                _TYPES["markdown"]: {"schema": {"type": "string"}},
+            },
+        }
+    },
 )
 def get_result(
     search_id: SearchId,

@@ -67,22 +67,30 @@ def _picture(
     shown = evenly(sorted({at for steps in known.values() for at in steps}), _POINTS)
     if not shown:
         return None
-    seeds = sorted({each.seed for each in trials})
+    groups = list(dict.fromkeys(_group(each, names) for each in trials))
     curves, rows = [], []
+    named: set[str] = set()
     for each in trials:
         points = [(float(at), known[each.id][at]) for at in shown if at in known[each.id]]
         if not points:
             continue
-        who = f"seed {each.seed}" if each.kind == "search" else f"{names.get(each.id, each.sample)}, seed {each.seed}"
-        curves.append(plot.Curve(who, points, plot.seed_class(seeds.index(each.seed))))
+        group = _group(each, names)
+        curves.append(plot.Curve("" if group in named else group, points, plot.line_class(groups.index(group))))
+        named.add(group)
         row: tuple[Line, ...] = (
-            who,
+            group if each.kind == "search" else f"{group}, seed {each.seed}",
             [Ref("trial", each.id)],
             *(words.fixed(known[each.id].get(at), 4) for at in shown),
         )
         rows.append(row)
-    meaning = f"{unit} over weight updates, {words.count(len(curves), 'trial')}; each seed has one colour."
+    of = "seed" if trials[0].kind == "search" else "layout"
+    meaning = f"{unit} over weight updates, {words.count(len(curves), 'trial')}; each {of} has one colour."
     drawing = plot.lines(f"curve-{name}", title.capitalize(), meaning, curves, "weight updates", unit)
     head = ("trial", "id", *(str(at) for at in shown))
     table = Table(f"{title}, {unit}, by weight updates", head, tuple(rows), frozenset(range(2, len(head))), folded=True)
     return Picture(title.capitalize(), meaning, drawing, (table,))
+
+
+def _group(trial: Trial, names: dict[str, str]) -> str:
+    """What shares a colour: a seed of the search, or a layout of the retrainings."""
+    return f"seed {trial.seed}" if trial.kind == "search" else names.get(trial.id, f"layout {trial.sample}")

@@ -56,7 +56,7 @@ def _stored(data: ReportData) -> list[tuple[str, Layout]]:
         refs = [Ref("architecture", each.id), *([Ref("trial", each.trial)] if each.trial else [])]
         found.append(
             (
-                f"{name}{' = result' if each.is_result else ''}",
+                f"result: {name}" if each.is_result else name,
                 Layout(name, each.slots, each.undecided, tuple(refs), cost_ms=each.predicted_ms),
             )
         )

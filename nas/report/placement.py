@@ -91,8 +91,8 @@ def _picture(data: ReportData) -> list[Picture]:
                 boxes.setdefault((look.colour, share), []).append((axis.x(slot), y, axis.column - 1, _ROW - 1))
     numbers = [
         svg.words(
-            axis.x(slot + 0.5), 4 + number * _ROW + 13, str(count), *(("b",) if 2 * count > len(stacks) else ("t",)),
-            "middle", families[family].ink if 2 * count > len(stacks) else None,
+            axis.x(slot + 0.5), 4 + number * _ROW + 13, str(count), "b" if count == len(stacks) else "t", "middle",
+            families[family].ink if count == len(stacks) else None,
         )
         for number, family in enumerate(families)
         for slot, count in enumerate(counts[family])

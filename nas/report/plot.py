@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from nas.report import svg
 from nas.report.words import cut
 
-WIDTH, HEIGHT = 620.0, 220.0
+WIDTH, HEIGHT = 780.0, 220.0
+_DOTTED = 8  # points of a line that are marked each
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64.0, 150.0, 10.0, 38.0
 
 
@@ -28,15 +29,15 @@ class Scale:
 
 @dataclass(frozen=True)
 class Curve:
-    """A line of (x, y); classes are those of `nas.report.style`."""
+    """A line of (x, y); classes are those of `nas.report.style`; one without a name is not named at its end."""
 
     name: str
     points: Sequence[tuple[float, float]]
     class_: str
 
 
-def seed_class(number: int) -> str:
-    """Of the n-th seed: a colour that no family has, dashed once the colours come round again."""
+def line_class(number: int) -> str:
+    """Of the n-th seed or layout: a colour that no family has, dashed once the colours come round again."""
     return f"s{number % 5}" + (" other" if number // 5 % 2 else "")
 
 
@@ -89,9 +90,9 @@ def lines(name: str, title: str, meaning: str, curves: Sequence[Curve], x_name: 
     for curve in curves:
         d = "".join(f"{'L' if n else 'M'}{svg.place(x(a))} {svg.place(y(b))}" for n, (a, b) in enumerate(curve.points))
         parts.append(svg.tag("path", d=d, class_=f"line {curve.class_}"))
-        if len(curve.points) == 1:
-            (a, b), own = curve.points[0], curve.class_.split()[0].replace("s", "f")
-            parts.append(svg.tag("circle", cx=x(a), cy=y(b), r=2.5, class_=own))
+        if len(curve.points) <= _DOTTED:
+            own = curve.class_.split()[0].replace("s", "f")
+            parts += [svg.tag("circle", cx=x(a), cy=y(b), r=2.2, class_=own) for a, b in curve.points]
     return svg.drawing(name, WIDTH, HEIGHT, title, meaning, [*parts, *names(curves, y)])
 
 
@@ -100,7 +101,7 @@ def names(curves: Sequence[Curve], y: Scale) -> list[str]:
     room = int((HEIGHT - _BOTTOM) // 13)
     placed: list[str] = []
     lowest = 0.0
-    shown = sorted(curves, key=lambda curve: y(curve.points[-1][1]))
+    shown = sorted((curve for curve in curves if curve.name), key=lambda curve: y(curve.points[-1][1]))
     for number, curve in enumerate(shown[:room]):
         left_over = min(len(shown), room) - number - 1
         at = min(max(y(curve.points[-1][1]) + 4, lowest + 13), HEIGHT - _BOTTOM - 13 * left_over + 4)

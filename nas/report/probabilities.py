@@ -14,6 +14,7 @@ from nas.report.seeds import Seed, labels_of, looks_of, sample_of, seeds_of
 from nas.report.steps import with_matrices
 
 _LEVELS = 20  # of lightness, so that a picture of many cells stays small
+_FULL = 0.8  # from here on a cell has its own colour, whatever it stands on
 _NUMBERS_FIT = 24.0
 _LETTERS_FIT = 12.0
 MOST_SEEDS = 12  # that are drawn
@@ -67,7 +68,7 @@ def _at_the_end(seed: Seed, labels: Sequence[str], drawn: Looks) -> Picture:
             if share:
                 boxes.setdefault((look.colour, share), []).append((axis.x(slot), y, axis.column - 1, _ROW - 1))
             if axis.column >= _NUMBERS_FIT:
-                ink = look.ink if value > 0.5 else None
+                ink = look.ink if value >= _FULL else None
                 kind = "b" if ink else "t q"
                 over.append(svg.words(axis.x(slot + 0.5), y + 13, f"{value * 100:.0f}", kind, "middle", ink))
     bottom = 4 + len(labels) * _ROW
@@ -134,7 +135,7 @@ def _over_time(seed: Seed, steps: Sequence[Step], labels: Sequence[str], drawn: 
             look = drawn.get(label, UNKNOWN)
             boxes.setdefault((look.colour, share), []).append((axis.x(slot), y, axis.column - 1, height - 1))
             if axis.column >= _LETTERS_FIT:
-                ink = look.ink if share > 0.5 else None
+                ink = look.ink if share >= _FULL else None
                 kind = "b" if ink else "t"
                 over.append(svg.words(axis.x(slot + 0.5), y + 10.5, look.letter, kind, "middle", ink))
     bottom = 4 + len(steps) * height

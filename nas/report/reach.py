@@ -43,7 +43,7 @@ def _lengths(data: ReportData) -> list[Part]:
         f"{unit} on the test part in windows of each length ± one standard error over windows of the seeds' means{of}; "
         f"trained at {trained or '?'} tokens; 95% intervals"
     )
-    head = ("tokens", "windows", "derived", sides["parent"], "difference", "interval", "verdict")
+    head = ("tokens", "windows", "derived", sides["parent"], "difference", "interval", "verdict", "why no figure")
     table = Table(caption, head, tuple(rows), frozenset(range(6)))
     if not curves:
         return [table]
@@ -67,13 +67,16 @@ def _length_row(each: Mapping[str, Any]) -> tuple[Line, ...]:
         words.signed(bits, digits),
         words.interval(low, high, digits) if difference else words.NONE,
         [Strong(read.text(difference.get("verdict")) or "")] if difference else "",
+        "; ".join(
+            dict.fromkeys(why for side in ("derived", "parent") if (why := read.text(read.at(each, side, "why"))))
+        ),
     )
 
 
 def _score(score: object) -> str:
     bits, error = read.number(read.at(score, "bits")), read.number(read.at(score, "se"))
     if bits is None:
-        return read.text(read.at(score, "why")) or words.NONE
+        return words.NONE
     return f"{bits:.4f}" + ("" if error is None else f" ± {error:.4f}")
 
 

@@ -36,6 +36,7 @@ caption{text-align:left;color:var(--ink-2);padding:0 0 6px;caption-side:top}
 th,td{text-align:left;vertical-align:top;padding:4px 10px 4px 0;border-bottom:1px solid var(--line);min-width:3em}
 th{font-weight:600;color:var(--ink-2)}
 .n{text-align:right;white-space:nowrap}
+td strong{white-space:nowrap}
 details{margin:0 0 12px}
 summary{cursor:pointer;color:var(--accent);font-size:13px}
 figure{margin:0 0 16px}

@@ -212,26 +212,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/searches/{search_id}/report": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Get Result
-         * @description What the search found: the content of result.json.
-         */
-        get: operations["get_result"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/searches/{search_id}/log": {
         parameters: {
             query?: never;
@@ -244,6 +224,26 @@ export interface paths {
          * @description The end of what the runner has printed, in whole lines where that leaves any; empty before it has started.
          */
         get: operations["get_log"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/searches/{search_id}/report": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Result
+         * @description What the search found: the content of result.json; as html or markdown a report of it, complete or not.
+         */
+        get: operations["get_result"];
         put?: never;
         post?: never;
         delete?: never;
@@ -3933,38 +3933,6 @@ export interface operations {
             };
         };
     };
-    get_result: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description id of the search */
-                search_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Result"];
-                };
-            };
-            /** @description a problem (RFC 9457) */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
     get_log: {
         parameters: {
             query?: {
@@ -3987,6 +3955,43 @@ export interface operations {
                 };
                 content: {
                     "text/plain": string;
+                };
+            };
+            /** @description a problem (RFC 9457) */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_result: {
+        parameters: {
+            query?: {
+                /** @description instead of what Accept asks for */
+                format?: ("json" | "html" | "markdown") | null;
+            };
+            header?: never;
+            path: {
+                /** @description id of the search */
+                search_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description JSON unless `format` or Accept asks for another */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Result"];
+                    "text/html": string;
+                    "text/markdown": string;
                 };
             };
             /** @description a problem (RFC 9457) */
