@@ -24,6 +24,7 @@ from api.routes import (
     estimates,
     events,
     health,
+    report,
     rules,
     searches,
     session,
@@ -93,6 +94,7 @@ def create_app(settings: Settings) -> Service:
     for part in (
         searches,
         derive,
+        report,
         estimates,
         events,
         architectures,

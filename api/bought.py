@@ -12,8 +12,8 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from api.leading import Matrix, of_path
 from api.looks import Looks, strip
+from nas.leading import Matrix, of_path
 
 CAPTION = (
     "nats per token that the loss rises by where the slot takes the other block instead, with one standard error; ms "

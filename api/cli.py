@@ -22,6 +22,7 @@ from api.commands import (
     local,
     measure,
     presets,
+    report,
     rule,
     searches,
     service,
@@ -47,6 +48,7 @@ measure.register(app)
 tables.register(app)
 estimate.register(app)
 local.register(app)
+report.register(app)
 rule.register(app)
 derive.register(app)
 health.register(app)

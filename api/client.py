@@ -186,6 +186,10 @@ class Client:
         """The result of a search that has succeeded: what result.json holds."""
         return self._json("GET", f"/searches/{search_id}/report")
 
+    def report(self, search_id: str, *, format: str = "html") -> str:
+        """A report of a search, complete or not: one HTML page, or `format="markdown"`."""
+        return self._send("GET", f"/searches/{search_id}/report", params={"format": format}).text
+
     def catalog(self) -> dict[str, Any]:
         return self._json("GET", "/catalog")
 

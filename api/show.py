@@ -14,8 +14,8 @@ from rich.text import Text
 
 from api.bought import bought_table, held, path_strip
 from api.figures import figures
-from api.leading import Matrix, leading
 from api.looks import Looks, looks, strip
+from nas.leading import Matrix, leading
 
 
 def leading_strip(labels: Sequence[str], drawn: Looks, row: Mapping[str, Any]) -> Text:

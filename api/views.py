@@ -11,7 +11,6 @@ from pydantic import RootModel, ValidationError
 
 from api import schemas
 from api.cards import card_of, kind_of
-from api.leading import leading, of_path
 from db import paging
 from db.architectures import StoredArchitecture
 from db.artifacts import Artifact
@@ -25,6 +24,7 @@ from db.standings import Standing
 from db.trials import Trial
 from nas import catalog
 from nas.config.task import Task
+from nas.leading import leading, of_path
 
 Row = TypeVar("Row")
 

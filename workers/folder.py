@@ -15,7 +15,9 @@ from nas.cost import LatencyTable
 from nas.data.corpora import built_in
 from nas.errors import InvalidInput, SearchFailed
 from nas.ingest.card import Dataset
+from nas.report.data import ReportData
 from nas.steps import StepRecord
+from workers import left_in_folder
 from workers.store import Planned, Report, Saved, Stage, TrialKey
 from workers.trainable import file_sha256
 
@@ -23,7 +25,7 @@ _KEPT_CHECKPOINTS = 2
 
 
 class FolderStore:
-    """The files of one search: state.json, table.json, trials/KEY/{state.json,reports.jsonl}, result.json.
+    """The files of one search: state.json, table.json, warnings.json, result.json, trials/KEY/{...}.
 
     Args:
         folder: the search's own; a second store on it takes up what the first one left.
@@ -65,6 +67,10 @@ class FolderStore:
         self._on_event("stage", {"stage": name})
 
     def warn(self, text: str) -> None:
+        path = self._folder / left_in_folder.WARNINGS
+        told: list[str] = json.loads(path.read_text()) if path.exists() else []
+        if text not in told:  # else an earlier start has told it
+            write_json(path, [*told, text])
         self._on_event("warning", {"message": text})
 
     @property
@@ -166,6 +172,9 @@ class FolderStore:
 
     def artifact(self, kind: str, path: Path, sha256: str, media_type: str) -> None:
         self._on_event("artifact", {"kind": kind, "name": path.name, "sha256": sha256})
+
+    def report_data(self, result: Mapping[str, Any]) -> ReportData:
+        return left_in_folder.report_data(self._folder, result)
 
     def result(self, result: Mapping[str, Any], path: Path, sha256: str) -> None:
         self.artifact("result", path, sha256, "application/json")

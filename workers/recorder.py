@@ -23,6 +23,7 @@ from db import trials as trial_rows
 from db.engine import reading, transaction
 from db.errors import LeaseLost, NotFound
 from db.lease import Lease
+from db.left import Left
 from nas.catalog import DATASETS
 from nas.config.base import one_line
 from nas.config.request import SearchRequest
@@ -30,6 +31,8 @@ from nas.cost import LatencyTable
 from nas.data.corpora import built_in
 from nas.errors import InvalidInput, SearchFailed
 from nas.ingest.card import Card, Dataset
+from nas.report.data import ReportData
+from nas.report.rows import report_data
 from nas.steps import StepRecord
 from workers.folder import first_whole, remove_files, remove_others
 from workers.store import Planned, Report, Saved, Stage, StopRequested, TrialKey
@@ -266,6 +269,11 @@ class Recorder:
             n_bytes=path.stat().st_size,
             media_type=media_type,
         )
+
+    def report_data(self, result: Mapping[str, Any]) -> ReportData:
+        self.flush()
+        with reading(self._engine) as connection:
+            return report_data(Left(connection, self._lease.search_id), result)
 
     def result(self, result: Mapping[str, Any], path: Path, sha256: str) -> None:
         with transaction(self._engine) as connection:

@@ -16,6 +16,7 @@ from nas.config.task import Task
 from nas.cost import LatencyTable
 from nas.measure import PairedLatency
 from workers.folder import write_json
+from workers.software import software
 from workers.stages.compare import compare
 from workers.stages.derive import derive_all, infer_rule
 from workers.stages.estimate import measured
@@ -23,6 +24,7 @@ from workers.stages.export import export
 from workers.stages.lengths import at_lengths
 from workers.stages.measure import measure
 from workers.stages.passed_on import Comparison, Derived, Inputs, Searched
+from workers.stages.report import report
 from workers.stages.retrain import retrain
 from workers.stages.search import search
 from workers.stages.winner import describe_samples
@@ -81,6 +83,7 @@ def run_search(request: SearchRequest, store: Store, trials: TrialRunner) -> dic
         "estimate": {**inputs.estimate, "measured": took},
         "seconds": seconds,
     }
+    report(result, store)  # before the result, which says that nothing is left to do
     path = store.folder / "result.json"
     write_json(path, result)
     store.result(result, path, file_sha256(path))
@@ -99,6 +102,7 @@ def _describe(inputs: Inputs, searched: Searched, derived: list[Derived], store:
             "latency_table": inputs.table.id,
             "latency_tables": [_table(table) for table in inputs.tables],
             "device": inputs.table.device,
+            "software": software(),
             "objective": request.task.objective,
             "tokenizer": request.task.tokenizer.model_dump(),
             "train_length": request.task.train_length,

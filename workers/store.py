@@ -15,6 +15,7 @@ from typing import Any, Literal, Protocol
 from nas.config.request import SearchRequest
 from nas.cost import LatencyTable
 from nas.ingest.card import Dataset
+from nas.report.data import ReportData
 from nas.steps import StepRecord
 
 Stage = Literal["measuring", "searching", "deriving", "retraining", "exporting"]
@@ -194,6 +195,9 @@ class Store(Protocol):
 
     def artifact(self, kind: str, path: Path, sha256: str, media_type: str) -> None:
         """Keep a file of the search's folder for download, once."""
+
+    def report_data(self, result: Mapping[str, Any]) -> ReportData:
+        """All that is kept of the search, for a report of the result that is about to be kept."""
 
     def result(self, result: Mapping[str, Any], path: Path, sha256: str) -> None:
         """Keep the final result, and with it its file for download."""

@@ -182,7 +182,7 @@ def delete(
 def download(
     search_id: SearchId = None,
     path: Annotated[Path, typer.Argument(help="File or folder to write.")] = Path("."),
-    kind: Annotated[str, typer.Option("--kind", help="Which artifact: export or result.")] = "export",
+    kind: Annotated[str, typer.Option("--kind", help="Which artifact: export, result, report or markdown.")] = "export",
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:

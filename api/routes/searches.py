@@ -13,7 +13,6 @@ from sqlalchemy import Connection
 from api import regular, schemas, texts, views
 from api.body import StrictRoute
 from api.deps import BIGGEST, Cursor, Database, DataDir, SearchId, tagged
-from api.errors import ApiError
 from api.examples import REQUEST
 from api.plain import plain
 from db import (
@@ -238,17 +237,6 @@ def list_rules(search_id: SearchId, request: Request, engine: Database) -> Respo
 def list_artifacts(search_id: SearchId, request: Request, engine: Database) -> Response:
     """Files of the search; /api/v1/artifacts/{id} downloads one."""
     return tagged(request, _all_of(engine, search_id, artifacts.of_search, views.artifact))
-
-
-@router.get("/{search_id}/report", response_model=schemas.Result)
-def get_result(search_id: SearchId, request: Request, engine: Database) -> Response:
-    """What the search found: the content of result.json."""
-    with reading(engine) as connection:
-        search = searches.get(connection, search_id)
-    if search.result is None:
-        now = f"{search.state} ({search.stage})" if search.stage else search.state
-        raise ApiError(404, "no-result", f"search {search_id} is {now}; a result comes when it has succeeded")
-    return tagged(request, views.Anything(search.result))
 
 
 @router.get("/{search_id}/log", response_class=PlainTextResponse)

@@ -70,7 +70,7 @@ def outcome(service: UnderTest, search_id: str) -> Outcome:
         assert [row["step"] for row in found] == [
             step for step in range(n_steps + 1) if step == n_steps or any(step % each == 0 for each in every)
         ]
-    assert sorted(each.kind for each in kept) == ["export", "result"]
+    assert sorted(each.kind for each in kept) == ["export", "markdown", "report", "result"]
     for each in kept:
         path = service.folder / each.path
         assert (file_sha256(path), path.stat().st_size) == (each.sha256, each.n_bytes)

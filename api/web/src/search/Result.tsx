@@ -36,7 +36,10 @@ export const Result = memo(function Result({ result, look }: { result: Found; lo
               {" "}
               <span className="quiet">{slotList(open)} undecided: the cheapest of the tied blocks was taken</span>
             </>
-          )}
+          )}{" "}
+          <a href={`/api/v1/searches/${String(result.search["id"])}/report?format=html`} target="_blank" rel="noreferrer">
+            Report
+          </a>
         </span>
       </div>
       {parent && (quality || latency) ? (

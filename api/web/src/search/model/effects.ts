@@ -30,7 +30,7 @@ export interface Bought {
 export const REFERS =
   "Each comparison was made with the other slots as they stood then; an edit of another slot that was kept later is not in it.";
 
-/** Whether it does as well within its error, as the service has it (api/leading.py). */
+/** Whether it does as well within its error, as the service has it (nas/leading.py). */
 export const ties = ({ nats, se }: Tried): boolean => se !== null && nats - se <= 0;
 
 /** One entry a slot; null where the frame is of no parsimony pass. */

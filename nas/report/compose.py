@@ -1,0 +1,102 @@
+"""A report out of what a search has left: its sections in reading order, and last where each figure comes from."""
+
+from __future__ import annotations
+
+from nas.report import buys, curves, doubts, front, inputs, outcome, placement, probabilities, reach, summary
+from nas.report.data import ReportData
+from nas.report.document import (
+    ORIGINS,
+    Bullets,
+    Code,
+    Kind,
+    Line,
+    Paragraph,
+    Part,
+    Ref,
+    Report,
+    Section,
+    Table,
+    commas,
+    refs,
+)
+
+
+def compose(data: ReportData) -> Report:
+    """Every section that has anything to tell; a search under way, failed or of an older version has fewer of them."""
+    sections = [
+        summary.section(data),
+        outcome.comparisons(data),
+        outcome.architectures(data),
+        front.section(data),
+        probabilities.section(data),
+        buys.section(data),
+        placement.section(data),
+        reach.section(data),
+        curves.section(data),
+        inputs.samples(data),
+        _warnings(data),
+        doubts.section(data),
+        inputs.machine(data),
+        inputs.request(data),
+    ]
+    told = [each for each in sections if each is not None]
+    return Report(f"Search {data.name}", (*told, _origins(data, told)))
+
+
+def _warnings(data: ReportData) -> Section | None:
+    """What the search said of itself; each sentence once."""
+    cut = [f"time was up: {each}" for each in data.found.get("cut_short") or () if isinstance(each, str)]
+    lines = list(dict.fromkeys([*data.warnings, *cut]))
+    failed: list[Line] = [
+        [f"{each.name} ", Ref("trial", each.id), f" {each.state}: {each.reason}"]
+        for each in data.trials
+        if each.reason and each.state != "succeeded"
+    ]
+    if not lines and not failed:
+        return None
+    path = f"/api/v1/searches/{data.search_id}/warnings"
+    return Section("warnings", "Warnings told during the search", (Bullets((*lines, *failed)),), (path,))
+
+
+def _origins(data: ReportData, sections: list[Section]) -> Section:
+    found = refs(sections)
+    places = _address if data.origin == "service" else _file
+    rows: list[tuple[Line, ...]] = [(each.kind, each.short, [each], [Code(places(each, data))]) for each in found]
+    what = "address of the service" if data.origin == "service" else "file of the folder"
+    parts: list[Part] = [
+        Paragraph(
+            "Ids stand beside the figures in a short form; here they are whole, each with the place to read it again."
+        ),
+        Table("every id in this report", ("of", "short", "whole", what), tuple(rows)),
+    ]
+    if data.origin == "service":
+        lines: list[Line] = [
+            [f"{each.title}: ", *commas([Code(f"GET {path}") for path in each.sources])]
+            for each in sections
+            if each.sources
+        ]
+        parts.append(Bullets(tuple(lines)))
+    return Section(ORIGINS, "Where each figure comes from", tuple(parts))
+
+
+def _address(ref: Ref, data: ReportData) -> str:
+    search = f"/api/v1/searches/{data.search_id}"
+    found: dict[Kind, str] = {
+        "search": f"{search}/report",
+        "trial": f"{search}/reports?trial={ref.id}",
+        "architecture": f"/api/v1/architectures/{ref.id}",
+        "rule": f"/api/v1/rules/{ref.id}",
+        "table": f"/api/v1/latency-tables/{ref.id}",
+    }
+    return f"GET {found[ref.kind]}"
+
+
+def _file(ref: Ref, data: ReportData) -> str:
+    found: dict[Kind, str] = {
+        "search": "result.json",
+        "trial": f"trials/{ref.id}/reports.jsonl",
+        "architecture": "result.json",
+        "rule": "result.json",
+        "table": "table.json, tables/",
+    }
+    return found[ref.kind]

@@ -1,0 +1,462 @@
+"""Reports over everything that a search may leave: whole, partial, of older versions, deep, hostile."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hashlib
+import re
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nas.report import words
+from nas.report.data import Evidence, ReportData, Trial
+from nas.report.doubts import doubts
+from nas.report.markdown import markdown
+from nas.report.page import html
+from nas.report.style import CSS, POLICY
+from tests import reported
+from tests.api.test_show import RESULT
+from tests.parsed_html import Parsed
+
+WHOLE = reported.everything()
+
+
+def changed(data: ReportData, **result: Any) -> ReportData:
+    """With other fields of its result; None takes one away."""
+    found = {**data.found, **result}
+    return dataclasses.replace(data, result={name: value for name, value in found.items() if value is not None})
+
+
+def classification() -> ReportData:
+    accuracy = {
+        "name": "accuracy",
+        "unit": "share",
+        "lower_is_better": False,
+        "derived": 0.91,
+        "parent": 0.9,
+        "majority": 0.5,
+    }
+    unit = "bits per label"
+    return dataclasses.replace(
+        changed(
+            WHOLE,
+            comparisons=[{**each, "unit": unit} for each in WHOLE.found["comparisons"]],
+            quality={**WHOLE.found["quality"], "unit": unit},
+            metrics=[accuracy],
+            lengths=reported.lengths(unit),
+        ),
+        request=reported.request(6, objective="sequence_classification", dataset="reviews"),
+    )
+
+
+def older() -> ReportData:
+    """A result of the first version, of which only some rows are there."""
+    return ReportData("old", "old", "succeeded", "service", {"name": "old"}, RESULT)
+
+
+def partial(state: str, **more: Any) -> ReportData:
+    running = [dataclasses.replace(each, state="running") for each in WHOLE.trials if each.kind == "search"]
+    return dataclasses.replace(
+        WHOLE, state=state, result=None, trials=tuple(running), architectures=(), rules=(), **more
+    )
+
+
+def queued() -> ReportData:
+    return ReportData(reported.SEARCH, "made up", "queued", "service", reported.request(6))
+
+
+def alone() -> ReportData:
+    """One seed, and no baseline asked for."""
+    nothing = dict.fromkeys(
+        ("comparisons", "retrained", "rules", "quality", "latency", "latencies", "parent", "samples")
+    )
+    return changed(reported.everything(n_seeds=1), **nothing)
+
+
+def attacked() -> ReportData:
+    def bad(value: Any) -> Any:
+        return reported.hostile(value)
+
+    return dataclasses.replace(
+        WHOLE,
+        name=bad(WHOLE.name),
+        request=bad(WHOLE.request),
+        result=bad(WHOLE.result),
+        warnings=bad(WHOLE.warnings),
+        trials=tuple(dataclasses.replace(each, state="failed", reason=reported.HOSTILE) for each in WHOLE.trials),
+        architectures=tuple(dataclasses.replace(each, slots=bad(each.slots)) for each in WHOLE.architectures),
+        rules=tuple(dataclasses.replace(each, statement=bad(each.statement)) for each in WHOLE.rules),
+        tables=tuple(dataclasses.replace(each, body=bad(each.body)) for each in WHOLE.tables),
+    )
+
+
+def no_numbers() -> ReportData:
+    return dataclasses.replace(
+        WHOLE,
+        result=reported.without_numbers(WHOLE.result),
+        tables=tuple(dataclasses.replace(each, body=reported.without_numbers(each.body)) for each in WHOLE.tables),
+    )
+
+
+CASES = {
+    "whole": WHOLE,
+    "classification": classification(),
+    "older": older(),
+    "one seed": alone(),
+    "not numbers": no_numbers(),
+    "nothing in it": dataclasses.replace(WHOLE, result={"search": None, "probabilities": 3}, request={}, trials=()),
+    "512 slots": reported.everything(512, 2),
+    "one slot": reported.everything(1, 2),
+    "running": partial("running", stage="searching"),
+    "failed": partial("failed", reason="no seed has learnt anything"),
+    "queued": queued(),
+    "hostile": attacked(),
+    "long name": dataclasses.replace(WHOLE, name="n" * 120),
+    "folder": dataclasses.replace(WHOLE, origin="folder", search_id="local-1", created_at=None),
+}
+every_case = pytest.mark.parametrize("name", CASES)
+
+
+@cache
+def page_of(name: str) -> str:
+    return html(CASES[name])
+
+
+@cache
+def text_of(name: str) -> str:
+    return markdown(CASES[name])
+
+
+@cache
+def parsed(name: str) -> Parsed:
+    return Parsed(page_of(name))
+
+
+@every_case
+def test_the_page_is_well_formed_and_refers_to_nothing_outside(name: str) -> None:
+    page = parsed(name)
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    for tag, attributes in page.elements:
+        assert tag not in ("script", "img", "link", "iframe", "object", "base", "form", "use", "image")
+        for key, value in attributes.items():
+            assert not key.startswith("on"), (tag, key)
+            assert key not in ("src", "style", "xlink:href", "srcset", "action"), (tag, key)
+            if key == "href":
+                assert value.startswith("#")
+                assert value[1:] in ids, value
+            elif key == "aria-labelledby":
+                assert set(value.split()) <= set(ids)
+
+
+@every_case
+def test_the_same_data_give_the_same_bytes(name: str) -> None:
+    again = dataclasses.replace(CASES[name])
+    assert html(again) == page_of(name)
+    assert markdown(again) == text_of(name)
+
+
+@every_case
+def test_every_picture_is_named_and_described_and_has_its_numbers(name: str) -> None:
+    text = page_of(name)
+    page = parsed(name)
+    assert all(each["title"] and each["desc"] for each in page.pictures)
+    for figure in re.findall(r"<figure>.*?</figure>", text, re.DOTALL):
+        assert figure.count("<svg ") == 1
+        assert "<table>" in figure
+
+
+@every_case
+def test_every_id_that_is_told_is_one_of_the_data(name: str) -> None:
+    told = set(re.findall(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", page_of(name)))
+    assert told <= set(re.findall(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", repr(CASES[name])))
+
+
+@every_case
+def test_every_row_of_a_table_has_a_cell_for_each_column(name: str) -> None:
+    for table in parsed(name).tables:
+        assert len({len(row) for row in table.rows}) == 1, table.caption
+    widths: set[int] = set()
+    for line in text_of(name).split("\n"):
+        if line.startswith("| "):
+            widths.add(len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)))
+            assert len(widths) == 1, line
+        else:
+            widths = set()
+
+
+@every_case
+def test_no_number_is_shown_that_is_none(name: str) -> None:
+    text = " ".join(parsed(name).words).split("The exact request")[0]
+    assert not re.search(r"\b(nan|inf|None|True|False)\b", text)
+
+
+def test_a_whole_report_has_every_section_in_order() -> None:
+    found = re.findall(r'<section id="([a-z]+)"', html(WHOLE))
+    assert found == [
+        "comparisons", "architectures", "front", "probabilities", "buys", "rules", "lengths", "curves", "samples",
+        "warnings", "doubts", "machine", "request", "origins",
+    ]  # fmt: skip
+    assert re.findall(r"^## (.*)$", markdown(WHOLE), re.MULTILINE) == [
+        each.replace("&#x27;", "'") for each in re.findall(r"<h2>(.*?)</h2>", html(WHOLE))
+    ]
+
+
+def test_ids_stand_beside_figures_in_short_and_whole_at_the_end() -> None:
+    page = Parsed(html(WHOLE))
+    origins = {row[2]: row for row in page.table("every id in this report").rows[1:]}
+    for trial in WHOLE.trials:
+        assert origins[trial.id][3] == f"GET /api/v1/searches/{reported.SEARCH}/reports?trial={trial.id}"
+    assert origins[reported.own_id(200)][3] == f"GET /api/v1/architectures/{reported.own_id(200)}"
+    assert origins[reported.own_id(300)][3] == f"GET /api/v1/rules/{reported.own_id(300)}"
+    assert origins[reported.TABLE][3] == f"GET /api/v1/latency-tables/{reported.TABLE}"
+    shorts = [row[1] for row in origins.values()]
+    assert len(shorts) == len(set(shorts))
+    assert origins[reported.own_id(300)][1] == "0000012c"
+    assert "GET /api/v1/searches/" + reported.SEARCH + "/probabilities?evidence=true" in markdown(WHOLE)
+
+
+def test_a_folder_is_referred_to_by_its_files() -> None:
+    page = Parsed(html(CASES["folder"]))
+    assert {row[3] for row in page.table("every id in this report").rows[1:]} == {
+        "result.json", "table.json, tables/", *(f"trials/{trial.id}/reports.jsonl" for trial in WHOLE.trials)
+    }  # fmt: skip
+    assert "/api/v1" not in html(CASES["folder"])
+
+
+SMALL = reported.everything(2, 1, 2)
+
+
+@settings(max_examples=30)
+@given(
+    st.floats(-9, 9).map(lambda value: round(value, 8)),
+    st.floats(0, 0.5),
+    st.floats(0.5, 9),
+    st.integers(1, 64),
+)
+def test_numbers_of_the_tables_are_those_of_the_result(difference: float, half: float, mean: float, seeds: int) -> None:
+    told = reported.comparison("derived", "interleaved", difference, half, n_seeds=seeds)
+    listed = [reported.retrained(name, n, mean + n, 5.0 + n, 6) for n, name in enumerate(("derived", "interleaved"))]
+    page = Parsed(html(changed(SMALL, comparisons=[told], retrained=listed)))
+    (row,) = page.table("the first minus the second").rows[1:]
+    digits = len(row[3].partition(".")[2])
+    close = pytest.approx(difference, abs=0.51 * 10**-digits)
+    assert float(row[3]) == close
+    low, _, high = row[4].partition(" to ")
+    assert float(low) == pytest.approx(told["low"], abs=0.51 * 10**-digits)
+    assert float(high) == pytest.approx(told["high"], abs=0.51 * 10**-digits)
+    assert (row[5], row[7]) == (told["verdict"], str(seeds))
+    for shown, kept in zip(page.table("each layout retrained").rows[1:], listed, strict=True):
+        assert float(shown[1]) == pytest.approx(kept["mean"], abs=0.51e-4)
+        assert float(shown[5]) == pytest.approx(kept["predicted_ms"], abs=0.51e-3)
+        assert shown[6] == "1,234,567"
+
+
+def test_probabilities_and_effects_of_the_tables_are_those_of_the_seeds() -> None:
+    page = Parsed(html(WHOLE))
+    own = WHOLE.found["probabilities"][3]
+    rows = page.table("seed 3, probability").rows[1:]
+    for row, values in zip(rows, own["probabilities"], strict=True):
+        assert [float(cell.split()[0]) for cell in row[1:6]] == [pytest.approx(value, abs=0.51e-3) for value in values]
+    buys = page.table("seed 3: nats per token").rows[1:]
+    assert [row[2] for row in buys] == [
+        "+0.0100 ± 0.0020", "+0.0110 ± 0.0020", words.NONE, "+0.0130 ± 0.0020", "+0.0140 ± 0.0020", "+0.0150 ± 0.0020"
+    ]  # fmt: skip
+    assert [row[3] for row in buys] == ["+2.000", "+1.500", words.NONE, "+1.750", "+2.500", "+2.000"]
+
+
+def test_rules_are_told_with_verdict_reason_and_evidence() -> None:
+    rows = Parsed(html(WHOLE)).table("statements over the seeds' derived stacks").rows[1:]
+    assert [(row[2], row[7]) for row in rows] == [
+        ("suggested", words.NONE),
+        ("supported", "0.004"),
+        ("not supported", "1"),
+    ]
+    assert rows[0][3:6] == ["it was found by 6 seeds and not retrained", "4", "3.25 to 4.75"]
+    assert "position, attention was retrained: difference -0.03, low -0.05, high -0.01, verdict better" in html(WHOLE)
+
+
+def test_a_rule_of_an_older_version_is_suggested() -> None:
+    text = markdown(older())
+    assert "Rule: **suggested**: 1 search, 1 seed: attention in slot 1 of 2" in text
+    assert "not confirmed;" not in text
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("running", "This report is partial: the search is running (searching)"),
+        ("queued", "This report is partial: the search is queued"),
+        ("failed", "It failed**: no seed has learnt anything"),
+    ],
+)
+def test_a_search_that_has_not_succeeded_says_so_first(name: str, line: str) -> None:
+    text = text_of(name)
+    assert line in text.partition("##")[0]
+    assert "nothing was compared with a baseline" in text
+    assert "## Against the baselines" not in text
+
+
+def test_hostile_texts_are_text() -> None:
+    page = Parsed(html(attacked()))
+    assert page.of("title")[0] == {}
+    assert "<script>alert('x')</script>" in "".join(page.words)
+    assert "\x1b" not in html(attacked())
+    text = markdown(attacked())
+    body = text.partition("```json")[0]
+    for line in body.split("\n"):
+        bare = re.sub(r"(`+).*?(?<!`)\1(?!`)", "", line)  # code spans
+        assert not re.search(r"(?<!\\)<", bare), line
+        assert not re.search(r"(?<!\\)\]\(", bare), line
+        assert "http://" not in bare, line
+    assert "\u202e" not in body
+
+
+@pytest.mark.parametrize("ticks", ["```", "````", "``````"])
+def test_a_request_does_not_end_its_own_fence(ticks: str) -> None:
+    text = markdown(dataclasses.replace(WHOLE, request={**WHOLE.request, "name": f"{ticks}\n# no heading"}))
+    fence = ticks + "`"
+    assert f"\n{fence}json\n" in text
+    assert f"\n{fence}\n" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("- a", "\\- a"),
+        ("1. a", "1\\. a"),
+        ("# a", "\\# a"),
+        ("> a", "\\> a"),
+        ("a & b", "a &amp; b"),
+        ("+ a", "\\+ a"),
+    ],
+)
+def test_a_warning_begins_nothing_in_markdown(text: str, shown: str) -> None:
+    assert f"\n- {shown}\n" in markdown(dataclasses.replace(WHOLE, warnings=(text, text)))
+
+
+def test_the_policy_allows_the_page_its_own_style_sheet_alone() -> None:
+    (style,) = re.findall(r"<style>(.*?)</style>", html(WHOLE), re.DOTALL)
+    assert style == CSS
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert f"style-src 'sha256-{digest}'" in POLICY
+    assert "default-src 'none'" in POLICY
+    assert "unsafe" not in POLICY
+
+
+def test_a_deep_report_stays_small() -> None:
+    assert len(page_of("512 slots")) < 3_000_000
+    assert len(parsed("512 slots").table("seed 1, most probable candidate").rows) == 513
+
+
+DOUBTS: list[tuple[str, ReportData, str | None]] = [
+    ("cannot tell", WHOLE, "derived against sandwich: the interval -0.0190 to +0.0210 holds both better and "
+     "worse; with these "
+     "seeds only 0.0300 or more would be found"),
+    ("small", changed(WHOLE, comparisons=[reported.comparison("derived", "sandwich", -0.02, 0.01)]),
+     "derived against sandwich: the difference is smaller than what these seeds find reliably (0.0300)"),
+    ("many", WHOLE, "4 comparisons stand side by side, each with its own 95%: of so many, one may be off by chance"),
+    ("one baseline", changed(WHOLE, comparisons=[reported.comparison("derived", "random 1", -0.2, 0.01)]), None),
+    ("none", alone(), "no baseline was trained: nothing shows that the derived architecture is better than any other"),
+    ("one seed", alone(), "one seed was searched: how much another seed would differ is not known; set "
+     "trials.n_seeds to 5 "
+     "or more"),
+    ("two seeds", reported.everything(n_seeds=2), "2 seeds were searched, too few to tell how the next one "
+     "would come out; 5 "
+     "or more would"),
+    ("lost seeds", reported.everything(n_seeds=2), "4 seeds of 6 derived no architecture; the warnings say why"),
+    ("undecided", WHOLE, "slot 3 of the derived architecture is undecided: nothing shows that another block "
+     "there would be "
+     "worse; the cheapest tied one was taken"),
+    ("few pairs", changed(WHOLE, comparisons=[reported.comparison("derived", "x", -0.2, 0.01, n_seeds=2)]),
+     "comparisons rest on 2 paired seeds: an interval over so few is a lower bound of the doubt"),
+    ("one lr", WHOLE, "every layout was trained at learning rate 0.002; another may suit one of them better"),
+    ("no grid", older(), "all networks were trained at one learning rate; another may suit a baseline better "
+     "(no grid was run)"),
+    ("one length", changed(WHOLE, lengths=None),
+     "quality was scored at one length of input (128): a layout found at one length can lose at another"),
+    ("too long", WHOLE, "at 512 tokens the derived architecture has no figure: candidate 'sgu' cannot run "
+     "there: it was made "
+     "for 128 tokens"),
+    ("data", WHOLE, "everything was trained and scored on python-stdlib: nothing says that the same holds on "
+     "other data"),
+    ("table", WHOLE, "the latency table is up to 8% off on whole networks (95% are nearer): predicted "
+     "milliseconds closer than "
+     "that are not told apart"),
+    ("latency", changed(WHOLE, latencies=[{"ratio": 1.0, "low": 0.9, "high": 1.1}]),
+     "latency against interleaved: the ratio's interval 0.900 to 1.100 holds both faster and slower"),
+    ("rules", WHOLE, "1 rule of 3 is suggested only: not confirmed by retraining"),
+    ("no rule", changed(WHOLE, rules=[reported.STATEMENTS[2]]),
+     "no rule is supported: the seeds' stacks show nothing about placement that chance would not"),
+    ("suggested", older(), "no rule is supported: what is suggested was not confirmed by retraining it against "
+     "layouts of equal "
+     "cost"),
+    ("no pass", older(), "no parsimony pass is kept: what each block buys is not known, and alpha alone takes "
+     "more than is "
+     "needed"),
+    ("cut short", WHOLE, "time was up for 1 trial: what a whole run would give is not known"),
+    ("steps", WHOLE, "quality is that after 800 weight updates: which layout leads after longer training is not shown"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("data", "sentence"), [each[1:] for each in DOUBTS], ids=[each[0] for each in DOUBTS])
+def test_a_doubt_is_told_where_its_reason_is(data: ReportData, sentence: str | None) -> None:
+    found = doubts(data)
+    if sentence is None:
+        assert not any("side by side" in each or "random" in each for each in found)
+    else:
+        assert sentence in found
+
+
+def test_what_was_run_well_leaves_none_of_the_doubts_about_it() -> None:
+    clear = [reported.comparison("derived", name, -0.2, 0.01) for name in ("interleaved",)]
+    strong = changed(
+        WHOLE,
+        comparisons=clear,
+        derived={**WHOLE.found["derived"], "undecided": []},
+        rules=[reported.STATEMENTS[1]],
+        cut_short=[],
+    )
+    text = " ".join(doubts(strong))
+    for part in (
+        "seeds were searched",
+        "undecided",
+        "holds both",
+        "no rule is",
+        "time was up",
+        "paired seeds",
+        "one length",
+    ):
+        assert part not in text
+
+
+def test_seeds_that_differ_are_told_by_their_slots() -> None:
+    entries = [dict(each) for each in WHOLE.found["architectures"]]
+    entries[1]["slots"] = ["ffn", *entries[1]["slots"][1:]]
+    told = doubts(changed(WHOLE, architectures=entries))
+    assert "the seeds derived different families in slot 1 of 6: there, which block stands is one seed's answer" in told
+
+
+def test_evidence_that_does_not_fit_the_probabilities_is_left_out() -> None:
+    found = Evidence.of(
+        {
+            "step": 3,
+            "probabilities": [[0.5, float("nan")]],
+            "z": [[1.0]],
+            "path": [2],
+            "null_gaps": [1, 2],
+            "effect_nats": 7,
+        }
+    )
+    assert found == Evidence(3, ((0.5, None),))
+
+
+def test_a_trial_that_failed_is_told_with_its_id() -> None:
+    failed = Trial(reported.own_id(9), "search", 0, 7, "failed", reason="step 40: the loss is not a number")
+    text = markdown(dataclasses.replace(WHOLE, trials=(*WHOLE.trials, failed)))
+    assert "- search 0, seed 7 `00000009` failed: step 40: the loss is not a number" in text
