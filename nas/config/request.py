@@ -202,8 +202,13 @@ class SearchRequest(Config):
                 f"every batch, so batch_size must be at least {self.resources.n_ranks}"
             )
 
+    @property
+    def decodes(self) -> bool:
+        """Whether the networks are decoders that predict tokens one by one."""
+        return self.space.causal and not self.task.classifies
+
     def _check_decodes(self, subject: str) -> None:
-        if not self.space.causal or self.task.classifies:
+        if not self.decodes:
             kind = "an encoder" if not self.space.causal else "a classifier"
             raise ValueError(
                 f"{subject} is of decoders that predict tokens one by one, and this is {kind}; leave it out"

@@ -4,6 +4,8 @@ Each may be run again after a restart: finished trials are taken from the store,
 """
 
 from workers.stages.compare import compare as compare
+from workers.stages.compare import compare_layouts as compare_layouts
+from workers.stages.compare import describe_layouts as describe_layouts
 from workers.stages.derive import derive_all as derive_all
 from workers.stages.derive import infer_rule as infer_rule
 from workers.stages.estimate import measured as measured
@@ -15,6 +17,7 @@ from workers.stages.passed_on import Derived as Derived
 from workers.stages.passed_on import Inputs as Inputs
 from workers.stages.passed_on import Retrained as Retrained
 from workers.stages.passed_on import Searched as Searched
+from workers.stages.passed_on import Trained as Trained
 from workers.stages.retrain import retrain as retrain
 from workers.stages.search import search as search
 from workers.stages.winner import describe_samples as describe_samples
