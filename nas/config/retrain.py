@@ -66,6 +66,11 @@ class Retrain(Config):
             raise ValueError(f"lrs {list(factors)} has a factor twice")
         return factors
 
+    @property
+    def all_at_once(self) -> bool:
+        """Whether all trainings are known when the first begins: no choice hangs on the outcome of one."""
+        return len(self.lrs) < 2 and "random" not in self.baselines and self.distil is None
+
     def most_trials(self, n_derived: int) -> int:
         """Trainings, supposing that all architectures differ.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,15 @@ from nas.data.corpora import text_file
 from nas.errors import SearchFailed
 from nas.ingest.card import Dataset
 from tests import tiny
-from workers import stages
 from workers.folder import FolderStore
 from workers.inline import InlineTrials, run_local
-from workers.stages import Inputs, Retrained, Searched, Trained
+from workers.stages.compare import compare_layouts, describe_layouts
+from workers.stages.derive import derive_all
+from workers.stages.measure import measure
 from workers.stages.numbering import Numbering
-from workers.stages.retrain import train_layouts
+from workers.stages.passed_on import Inputs, Retrained, Searched, Trained
+from workers.stages.retrain import retrain, train_layouts
+from workers.stages.search import search
 
 Files = dict[str, Dataset]
 Events = list[tuple[str, dict[str, Any]]]
@@ -62,12 +66,12 @@ class Stages:
         asked = asked.model_copy(update={"latency_table": table.id})
         self.trials = InlineTrials()
         self.store = FolderStore(folder, files, lambda kind, data: self.events.append((kind, data)), table)
-        self.inputs: Inputs = stages.measure(asked, self.store, self.trials)
-        self.searched: Searched = stages.search(self.inputs, self.store, self.trials)
-        self.derived = stages.derive_all(self.inputs, self.searched, self.store, self.trials)
+        self.inputs: Inputs = measure(asked, self.store, self.trials)
+        self.searched: Searched = search(self.inputs, self.store, self.trials)
+        self.derived = derive_all(self.inputs, self.searched, self.store, self.trials)
 
     def retrain(self) -> Trained:
-        return stages.retrain(self.inputs, self.searched, self.derived, self.store, self.trials)
+        return retrain(self.inputs, self.searched, self.derived, self.store, self.trials)
 
     def queued(self) -> list[str]:
         """Retrainings in the order in which they were planned."""
@@ -82,7 +86,7 @@ def nats_of(trained: Trained, name: str) -> list[list[float]]:
 @pytest.fixture(scope="module", autouse=True)
 def _short_timings() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("workers.stages.compare._LATENCY_ROUNDS", 16)  # the reported figure takes 200
+        patch.setattr(sys.modules["workers.stages.compare"], "_LATENCY_ROUNDS", 16)  # the reported figure takes 200
         yield
 
 
@@ -210,7 +214,7 @@ def test_stopped_anywhere_it_goes_on_with_the_same_trials_and_numbers(
     again = Stages(asked, folder, files)
     trained = again.retrain()
     assert (folder / "retrainings.json").read_text() == (undisturbed / "retrainings.json").read_text()
-    found = stages.describe_layouts(again.inputs, trained.layouts)
+    found = describe_layouts(again.inputs, trained.layouts)
     assert json.loads(json.dumps(found)) == json.loads(json.dumps(expected["retrained"]))
     started = {data["trial"] for kind, data in again.events if kind == "trial" and data["state"] == "running"}
     assert not started & {*ended}  # what had ended is not run again
@@ -223,9 +227,9 @@ def test_stopped_anywhere_it_goes_on_with_the_same_trials_and_numbers(
 
 def test_later_stages_train_layouts_of_their_own_and_only_what_is_new(files: Files, tmp_path: Path) -> None:
     asked = request(n_seeds=2)
-    search = Stages(asked, tmp_path / "one", files)
-    trained = search.retrain()
-    known = len({trial.split("-")[1] for trial in search.queued()})
+    upto = Stages(asked, tmp_path / "one", files)
+    trained = upto.retrain()
+    known = len({trial.split("-")[1] for trial in upto.queued()})
     candidates = asked.space.candidates
     layouts = {
         "rule: ratio": Architecture(("sgu", "sgu", "attention", "mgk"), candidates),
@@ -234,9 +238,7 @@ def test_later_stages_train_layouts_of_their_own_and_only_what_is_new(files: Fil
     }
 
     def train(seeds: list[int]) -> dict[str, Retrained]:
-        return train_layouts(
-            search.inputs, layouts, seeds, search.searched.values, search.store, search.trials, sample=0
-        )
+        return train_layouts(upto.inputs, layouts, seeds, upto.searched.values, upto.store, upto.trials, sample=0)
 
     found = train([0, 1])
     assert {name: list(each.trials) for name, each in found.items()} == {
@@ -248,12 +250,10 @@ def test_later_stages_train_layouts_of_their_own_and_only_what_is_new(files: Fil
     assert [each.derived.role for each in found.values()] == ["rule: ratio", "again", "interleaved"]
     fresh = train([7, 8])
     assert list(fresh["rule: ratio"].trials) == [f"retrain-{known}-7", f"retrain-{known}-8"]
-    before = len(search.queued())
+    before = len(upto.queued())
     assert train([7, 8]) == fresh
-    assert len(search.queued()) == before
-    (compared,) = stages.compare_layouts(
-        search.inputs, "rule: ratio", ["interleaved"], fresh, search.store, search.trials
-    )
+    assert len(upto.queued()) == before
+    (compared,) = compare_layouts(upto.inputs, "rule: ratio", ["interleaved"], fresh, upto.store, upto.trials)
     assert (compared["first"], compared["second"], compared["n_seeds"]) == ("rule: ratio", "interleaved", 2)
 
 
@@ -268,14 +268,14 @@ def test_a_warm_start_begins_lower_and_is_told(files: Files, tmp_path: Path) -> 
 
 
 def test_everything_learns_from_the_parent_which_is_trained_first_and_by_itself(files: Files, tmp_path: Path) -> None:
-    search = Stages(request(distil={"weight": 0.9}), tmp_path / "taught", files)
-    taught = search.retrain()
+    upto = Stages(request(distil={"weight": 0.9}), tmp_path / "taught", files)
+    taught = upto.retrain()
     plain = Stages(request(), tmp_path / "plain", files).retrain()
     assert taught.layouts["teacher"].derived.architecture == taught.layouts["interleaved"].derived.architecture
     assert nats_of(taught, "teacher") == nats_of(plain, "interleaved")
     assert nats_of(taught, "interleaved") != nats_of(plain, "interleaved")
     assert nats_of(taught, "derived") != nats_of(plain, "derived")
-    assert search.queued()[0] == taught.layouts["teacher"].trials[0] == "retrain-0-0"
+    assert upto.queued()[0] == taught.layouts["teacher"].trials[0] == "retrain-0-0"
 
 
 def test_a_rate_at_which_training_diverges_is_out_of_the_running(
@@ -290,25 +290,25 @@ def test_a_rate_at_which_training_diverges_is_out_of_the_running(
 
 
 def test_one_seed_is_told_to_show_nothing(files: Files, tmp_path: Path) -> None:
-    search = Stages(request(n_seeds=1), tmp_path / "one", files)
-    trained = search.retrain()
+    upto = Stages(request(n_seeds=1), tmp_path / "one", files)
+    trained = upto.retrain()
     (told,) = trained.power
     assert told["message"].startswith("retraining: one seed of each network cannot show that a difference holds")
     assert told["detectable"] is None
-    described = stages.describe_layouts(search.inputs, trained.layouts)
+    described = describe_layouts(upto.inputs, trained.layouts)
     assert {each["low"] for each in described} == {None}
 
 
 def test_a_space_with_few_stacks_says_so_and_trains_those_there_are(files: Files, tmp_path: Path) -> None:
     asked = request(baselines=["random"], n_random=64, n_seeds=1, n_steps=1)
     space = asked.space.model_copy(update={"n_slots": 2})
-    search = Stages(asked.model_copy(update={"space": space}), tmp_path / "few", files)
-    trained = search.retrain()
+    upto = Stages(asked.model_copy(update={"space": space}), tmp_path / "few", files)
+    trained = upto.retrain()
     n = sum(name.startswith("random") for name in trained.layouts)
     assert n < 64
     assert any(
         data["message"].startswith(f"retrain.n_random is 64, but the space holds {n} other stacks within 5% of")
-        for kind, data in search.events
+        for kind, data in upto.events
         if kind == "warning"
     )
 
