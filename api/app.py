@@ -20,6 +20,7 @@ from api.routes import (
     artifacts,
     catalog,
     datasets,
+    derive,
     estimates,
     events,
     health,
@@ -91,6 +92,7 @@ def create_app(settings: Settings) -> Service:
     errors.install(app)
     for part in (
         searches,
+        derive,
         estimates,
         events,
         architectures,

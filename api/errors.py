@@ -21,11 +21,22 @@ from api.field_errors import FieldError, code_of, detail_of, field_errors, summa
 from api.strict_json import InvalidJson
 from db.engine import is_full
 from db.errors import DatabaseError, IdempotencyConflict, NotFound, WrongState
-from nas.errors import BlockwrightError, StateError
+from nas.errors import BlockwrightError, Conflict, Infeasible, StateError
 
 MEDIA_TYPE = "application/problem+json"
 MAX_FIELD_ERRORS = 100
 log = logging.getLogger("blockwright.api")
+
+
+class InConflict(BaseModel):
+    """One of the fewest constraints that no architecture meets together."""
+
+    pointer: str = Field(description="JSON pointer (RFC 6901) to it in the constraints")
+    words: str = Field(description="it, for people")
+    nearest: float | None = Field(description="the value of it that can be met and is nearest; null: none, or no value")
+    unit: str
+    upper: bool = Field(description="whether larger values are easier to meet")
+    alone: bool = Field(description="whether `nearest` can be met beside all other constraints, not only those here")
 
 
 class Problem(BaseModel):
@@ -38,6 +49,9 @@ class Problem(BaseModel):
     code: str = Field(description="stable; what programs should look at")
     request_id: str
     errors: list[FieldError] = Field(default_factory=list)
+    conflict: list[InConflict] | None = Field(
+        None, description="of code infeasible: the fewest constraints that cannot be met together; else left out"
+    )
 
 
 class ApiError(Exception):
@@ -67,6 +81,7 @@ def problem(
     *,
     errors: Sequence[FieldError] = (),
     headers: Mapping[str, str] | None = None,
+    conflict: Sequence[Conflict] = (),
 ) -> JSONResponse:
     body = Problem(
         type=f"urn:blockwright:problem:{code}",
@@ -76,8 +91,10 @@ def problem(
         code=code,
         request_id=request_id,
         errors=list(errors),
+        conflict=[InConflict(**vars(each)) for each in conflict],
     )
-    return JSONResponse(body.model_dump(), status, headers=headers, media_type=MEDIA_TYPE)
+    told = body.model_dump(exclude=set() if conflict else {"conflict"})
+    return JSONResponse(told, status, headers=headers, media_type=MEDIA_TYPE)
 
 
 def install(app: FastAPI) -> None:
@@ -126,7 +143,8 @@ def _on_api(request: Request, error: Exception) -> JSONResponse:
 def _on_domain(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, BlockwrightError | DatabaseError)
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), 422)
-    return problem(_request_id(request), status, error.code, str(error))
+    conflict = error.conflict if isinstance(error, Infeasible) else ()
+    return problem(_request_id(request), status, error.code, str(error), conflict=conflict)
 
 
 _STATUS: tuple[tuple[type[Exception], int], ...] = (

@@ -21,7 +21,7 @@ class RetrainedLayout(BaseModel):
     architecture: str = Field(description="its id")
     trials: list[str] = Field(description="ids of its trials, in the order of the seeds; equal networks share them")
     lr: float = Field(
-        description="peak learning rate; of `retrain.lrs` the one that validates best with the first seed"
+        description="peak one; of `retrain.lrs` what validates best with the first seed"
     )
     seeds: list[int]
     val_loss: list[float] = Field(description="by seed, on validation, bits per unit")
@@ -44,7 +44,7 @@ class LatencyRatio(BaseModel):
 
 
 class LayoutComparison(BaseModel):
-    """One layout against another on the test part, paired over seeds and windows; uncorrected for how many there are."""
+    """One layout against another on test, paired over seeds and windows; not corrected for how many there are."""
 
     first: str = Field(description="name in `retrained`")
     second: str

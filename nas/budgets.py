@@ -53,15 +53,22 @@ class BoundedCost:
         return self.of(choices) <= self.target * (1 + ROUNDING)
 
 
-def bounds(request: SearchRequest, table: LatencyTable) -> list[BoundedCost]:
+def bounds(request: SearchRequest, table: LatencyTable | None) -> list[BoundedCost]:
     """All bounds of a request's budget; none without a budget.
 
+    Args:
+        request: with its budget.
+        table: for latency; None: there is none yet.
+
     Raises:
-        InvalidInput: the table lacks a candidate, a block does not tell what is bounded, or a ratio is of nothing.
+        InvalidInput: the table lacks a candidate or is not there, a block does not tell what is bounded, or a ratio is
+            of nothing.
     """
     budget, space = request.budget, request.space
     found = []
     if budget.latency is not None:
+        if table is None:
+            raise InvalidInput("budget.latency needs a latency table, and there is none; bound what is counted instead")
         found.append(_bounded("latency", "ms", budget.latency, table.slot_ms(space), table.offset_ms, space))
     for name, unit, bound in (
         ("parameters", "parameters", budget.parameters),

@@ -15,21 +15,26 @@ L slots, K candidates. Neither torch here, nor scipy before a budget binds.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nas import budgets
+from nas import budgets, constrain
 from nas.architecture import Architecture
-from nas.budgets import ROUNDING, BoundedCost
-from nas.config import SearchRequest, SearchSpace
+from nas.budgets import BoundedCost
+from nas.config.request import SearchRequest
+from nas.config.space import SearchSpace
 from nas.cost import LatencyTable
 from nas.errors import Infeasible, InvalidInput, SearchFailed
+from nas.exact.constraint import Frame, assemble
+from nas.exact.solve import best
 from nas.steps import StepRecord
 
+Objective = Literal["probability", "nats"]
+
 _SMALLEST = 1e-45  # a float32 softmax can underflow to 0; its logarithm must stay finite
-_EQUAL = 1e-9  # nats: sums in another order differ by less
-_FINE = 1e3  # HiGHS stops at absolute gaps and row errors of 1e-6; rows and objectives are scaled up to reach _EQUAL
 
 
 def leaders(
@@ -93,13 +98,21 @@ def derive(
         SearchFailed: a probability is not a number, or every slot that may differ is undecided.
         Infeasible: no architecture is within the bounds.
     """
+    found = _by_alpha(probabilities, null_gaps, space, slot_costs)
+    costs = np.asarray(slot_costs, np.float64)
+    choices = _within(_cheapest_leaders(found.scores, costs), constrain.frame(space, found.scores, costs), bounds)
+    return Architecture(tuple(space.labels[choice] for choice in choices), space.candidates, found.undecided)
+
+
+def _by_alpha(probabilities: ArrayLike, null_gaps: ArrayLike, space: SearchSpace, slot_costs: ArrayLike) -> Ranked:
+    """Raises: as `derive`, but Infeasible."""
     shape = (space.n_slots, len(space.candidates))
     if np.shape(probabilities) != shape:
         raise InvalidInput(
             f"probabilities have shape {np.shape(probabilities)}; a space of {shape[0]} slots and {shape[1]} "
             f"candidates needs {shape}"
         )
-    scores, tied, costs, usable = _scores(probabilities, null_gaps, slot_costs, space.allowed)
+    scores, tied, _, usable = _scores(probabilities, null_gaps, slot_costs, space.allowed)
     undecided = _undecided(tied)
     free = int((usable.sum(axis=1) > 1).sum())
     if free and len(undecided) == free:
@@ -111,8 +124,53 @@ def derive(
             f"no slot's alpha moved beyond chance (largest gap {gap:.3g}, by chance {np.max(null_gaps):.3g} nats); "
             "search longer, with more method.n_steps"
         )
-    choices = _within(_cheapest_leaders(scores, costs), scores, costs, usable, bounds)
-    return Architecture(tuple(space.labels[choice] for choice in choices), space.candidates, undecided)
+    return Ranked(scores, undecided, None, np.zeros(shape, np.bool_))
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """How a search's last record ranks the candidates of each slot.
+
+    Args:
+        scores: (L, K) nats, the larger the better; ties are equal.
+        undecided: slots in which the search could not tell the best candidates apart.
+        path: the architecture without any constraint; None: the cheapest of the best.
+        guessed: (L, K) whether a score in nats was not measured but read from alpha; all False of log-probabilities.
+    """
+
+    scores: NDArray[np.float64]
+    undecided: tuple[int, ...]
+    path: tuple[int, ...] | None
+    guessed: NDArray[np.bool_]
+
+
+def ranked(space: SearchSpace, slot_costs: ArrayLike, record: StepRecord, objective: Objective) -> Ranked:
+    """By log-probability, or by the measured nats of the parsimony pass.
+
+    Args:
+        space: what the indices mean, and what may stand where.
+        slot_costs: what each candidate adds, (K,).
+        record: the last one of a search.
+        objective: what to rank by.
+
+    Raises:
+        InvalidInput: nats are asked for and no pass was made, or the shapes do not fit the space.
+        SearchFailed: a probability is not a number, or alpha decided nothing and it is what is asked for.
+    """
+    assert record.probabilities is not None
+    assert record.null_gaps is not None
+    if objective == "probability":
+        return _by_alpha(record.probabilities, record.null_gaps, space, slot_costs)
+    if record.path is None:
+        raise InvalidInput(
+            f"no parsimony pass has measured nats by step {record.step}; rank by probability, or search with "
+            "method.prune_steps"
+        )
+    _, tied, _, usable = _scores(record.probabilities, record.null_gaps, slot_costs, space.allowed)
+    nats, ties = _measured(record, np.log(np.maximum(np.asarray(record.probabilities, np.float64), _SMALLEST)))
+    compared = (np.isfinite(ties) & usable).sum(axis=1) > 1
+    as_good = np.where(compared[:, None], ties <= 0, tied) & usable
+    return Ranked(-nats, _undecided(as_good), tuple(record.path), ~np.isfinite(ties))
 
 
 def derive_record(
@@ -135,12 +193,9 @@ def derive_record(
     space, slot_costs = request.space, table.slot_ms(request.space)
     if record.path is None:
         return derive(record.probabilities, record.null_gaps, space, slot_costs=slot_costs, bounds=bounds)
-    _, tied, costs, usable = _scores(record.probabilities, record.null_gaps, slot_costs, space.allowed)
-    nats, ties = _measured(record, np.log(np.maximum(np.asarray(record.probabilities, np.float64), _SMALLEST)))
-    compared = (np.isfinite(ties) & usable).sum(axis=1) > 1
-    as_good = np.where(compared[:, None], ties <= 0, tied) & usable
-    choices = _within(tuple(record.path), -nats, costs, usable, bounds)
-    return Architecture(tuple(space.labels[choice] for choice in choices), space.candidates, _undecided(as_good))
+    found = ranked(space, slot_costs, record, "nats")
+    choices = _within(tuple(record.path), constrain.frame(space, found.scores, slot_costs), bounds)
+    return Architecture(tuple(space.labels[choice] for choice in choices), space.candidates, found.undecided)
 
 
 def leading(request: SearchRequest, table: LatencyTable, record: StepRecord) -> Architecture:
@@ -166,8 +221,9 @@ def check_budget(request: SearchRequest, bounds: Sequence[BoundedCost]) -> None:
     allowed = np.asarray(request.space.allowed)
     budgets.check_each(bounds, request.space.allowed)
     if len(bounds) > 1:  # each can be met; can all of them at once?
-        dearest = tuple(int(row.argmax()) for row in np.where(allowed, np.asarray(bounds[0].slot_costs), -np.inf))
-        _within(dearest, np.zeros(allowed.shape), np.asarray(bounds[0].slot_costs), allowed, bounds)
+        costs = np.asarray(bounds[0].slot_costs)
+        dearest = tuple(int(row.argmax()) for row in np.where(allowed, costs, -np.inf))
+        _within(dearest, constrain.frame(request.space, np.tile(-costs, (len(allowed), 1)), costs), bounds)
 
 
 def _measured(record: StepRecord, logs: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -216,60 +272,14 @@ def _undecided(tied: NDArray[np.bool_]) -> tuple[int, ...]:
     return tuple(int(slot) for slot in np.flatnonzero(tied.sum(axis=1) > 1))
 
 
-def _within(
-    choices: tuple[int, ...],
-    scores: NDArray[np.float64],
-    costs: NDArray[np.float64],
-    allowed: NDArray[np.bool_],
-    bounds: Sequence[BoundedCost],
-) -> tuple[int, ...]:
+def _within(choices: tuple[int, ...], held: Frame, bounds: Sequence[BoundedCost]) -> tuple[int, ...]:
     """The choices where they are within all bounds; else of those that are the largest sum of scores, then the smallest
-    sum of costs.
-
-    Two integer programs over x[i, b] in {0, 1}: the second minimises cost with the first one's score as a bound.
-    """
+    sum of costs."""
     if all(bound.holds(choices) for bound in bounds):
         return choices
-    budgets.check_each(bounds, allowed.tolist())
-    from scipy.optimize import Bounds, LinearConstraint, milp
-
-    n_slots, n_candidates = scores.shape
-    usable, rows = allowed.copy(), []
-    for bound in bounds:
-        # Over the smallest architecture, in shares of the largest excess that has room.
-        row, room = _excess(np.asarray(bound.slot_costs), allowed, bound.target - bound.offset)
-        usable &= row <= room + ROUNDING * abs(bound.target)
-        rows.append((row, room))
-    within = [LinearConstraint(np.kron(np.eye(n_slots), np.ones(n_candidates)), 1, 1)]
-    for row, room in rows:
-        unit = float(row[usable].max(initial=0.0)) or 1.0
-        scaled = _FINE * np.where(usable, row, 0.0).ravel() / unit
-        within.append(LinearConstraint(scaled[None], -np.inf, _FINE * (room / unit + ROUNDING)))
-    score_row = _FINE * np.where(usable, scores, 0.0).ravel()
-    cost_row, _ = _excess(costs, allowed, 0.0)
-    cost_row = _FINE * np.where(usable, cost_row, 0.0).ravel() / (float(cost_row[usable].max(initial=0.0)) or 1.0)
-
-    def solve(objective: NDArray[np.float64], *constraints: LinearConstraint) -> tuple[int, ...]:
-        result = milp(
-            objective,
-            integrality=np.ones(objective.size, dtype=np.int64),
-            bounds=Bounds(0, usable.ravel().astype(np.float64)),
-            constraints=[*within, *constraints],
-            options={"mip_rel_gap": 0.0},
-        )
-        if result.x is None:
-            each = ", ".join(f"{bound.name} {budgets.told(bound.target)} {bound.unit}" for bound in bounds)
-            raise Infeasible(f"no architecture meets all bounds of the budget at once ({each}); each alone can be met")
-        return tuple(int(choice) for choice in np.reshape(result.x, scores.shape).argmax(axis=1))
-
-    best = solve(-score_row)
-    reached = _FINE * (scores[np.arange(n_slots), list(best)].sum() - _EQUAL)
-    return solve(cost_row, LinearConstraint(score_row[None], reached, np.inf))
-
-
-def _excess(costs: NDArray[np.float64], allowed: NDArray[np.bool_], room: float) -> tuple[NDArray[np.float64], float]:
-    """What each candidate costs over its slot's cheapest (L, K), inf where it may not stand, and what of `room` is left
-    over the cheapest of all; at least 0, since these may be over by a rounding error."""
-    spread = np.where(allowed, costs, np.inf)
-    least = spread.min(axis=1, keepdims=True)
-    return spread - least, max(0.0, room - float(least.sum()))
+    budgets.check_each(bounds, np.isfinite(held.scores).tolist())
+    found = best(assemble(held, [constrain.of_bound(bound) for bound in bounds]))
+    if not found:
+        each = ", ".join(f"{bound.name} {budgets.told(bound.target)} {bound.unit}" for bound in bounds)
+        raise Infeasible(f"no architecture meets all bounds of the budget at once ({each}); each alone can be met")
+    return found[0].choices

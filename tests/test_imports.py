@@ -17,6 +17,7 @@ PACKAGES = ("nas", "db", "workers", "api")
 TORCH_FREE = (
     "config", "options", "catalog", "architecture", "cost", "derive", "rules", "placement", "errors", "steps", "text",
     "presets", "specs", "metrics", "ingest", "settled", "layout", "budgets", "power",
+    "constrain", "exact", "what_if",
 )  # fmt: skip
 
 
