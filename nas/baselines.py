@@ -89,14 +89,14 @@ def random_stacks(
     ways, bins, unit = _ways(costs, space.allowed, high - low, high)
     first = max(0, int(low / unit - space.n_slots / 2))
     rng = np.random.default_rng(seed)
-    taken, found = {_built(each) for each in (like, *without)}, []
+    taken, found = {each.word for each in (like, *without)}, []
     for _ in range(_TRIES * n):
         choices = _draw(ways, bins, space.allowed, first, rng)
         if choices is None:
             break
         drawn = Architecture(tuple(space.labels[choice] for choice in choices), space.candidates)
-        if low <= float(costs[choices].sum()) <= high and _built(drawn) not in taken:
-            taken.add(_built(drawn))
+        if low <= float(costs[choices].sum()) <= high and drawn.word not in taken:
+            taken.add(drawn.word)
             found.append(drawn)
             if len(found) == n:
                 break
@@ -147,12 +147,6 @@ def _draw(
         choices.append(int(rng.choice(len(weights), p=weights / weights.sum())))
         left -= bins[choices[-1]]
     return choices
-
-
-def _built(architecture: Architecture) -> tuple[str, ...]:
-    """What is computed: the blocks in their order."""
-    pairs = zip(architecture.labels, architecture.families, strict=True)
-    return tuple(label for label, family in pairs if family != "identity")
 
 
 def _first(space: SearchSpace, family: str, name: str) -> str:

@@ -39,6 +39,9 @@ class Retrain(Config):
         description="always trained beside; present: the labels of space.layout, and what the derived one is held "
         "against, in the place of the interleaved parent; random: stacks of the derived one's predicted latency",
     )
+    k_best: int = Field(
+        1, ge=1, le=16, description="architectures that each seed derives within the budget; the next best come after"
+    )
     n_random: int = Field(2, ge=1, le=64, description="stacks that the baseline `random` draws")
     lrs: tuple[float, ...] = Field(
         (),
@@ -75,10 +78,10 @@ class Retrain(Config):
         """Trainings, supposing that all architectures differ.
 
         Args:
-            n_derived: seeds, each of which derives one.
+            n_derived: seeds, each of which derives `k_best`.
         """
         others = [each for each in self.baselines if each != "random"]
-        n_layouts = n_derived + len(others) + ("random" in self.baselines) * self.n_random
+        n_layouts = n_derived * self.k_best + len(others) + ("random" in self.baselines) * self.n_random
         n_layouts += self.distil is not None  # the teacher
         return n_layouts * (self.n_seeds + max(0, len(self.lrs) - 1))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nas import rules
@@ -15,7 +15,7 @@ from nas.errors import SearchFailed
 from nas.guards import untrained
 from nas.measure import PairedLatency
 from nas.steps import StepRecord
-from workers.budget import Within, derive_within, kept
+from workers.budget import Within, derive_within, kept, more_within
 from workers.folder import write_json
 from workers.stages.compare import time_in_turns
 from workers.stages.passed_on import Derived, Inputs, Searched
@@ -28,8 +28,8 @@ _CORRECTION_ROUNDS = 64  # of each look at a derived architecture, before it is 
 
 
 def derive_all(inputs: Inputs, searched: Searched, store: Store, trials: TrialRunner) -> list[Derived]:
-    """Two architectures per seed, what alpha alone would take and the one within the budget, and the baselines; seed
-    by seed, never on averages.
+    """Two architectures per seed, what alpha alone would take and the one within the budget, with the next best where
+    they are asked for, and the baselines; seed by seed, never on averages.
 
     A seed that has learnt or decided nothing has no architecture; a warning says so.
 
@@ -45,7 +45,7 @@ def derive_all(inputs: Inputs, searched: Searched, store: Store, trials: TrialRu
             if (reason := untrained(record)) is not None:
                 raise SearchFailed(reason)
             best = leading(request, table, record)
-            within = _within_budget(inputs, record, key, store, trials)
+            within, *more = _within_budget(inputs, record, key, store, trials)
         except SearchFailed as error:
             reasons.append(f"seed {seed}: {error}")
             continue
@@ -56,7 +56,9 @@ def derive_all(inputs: Inputs, searched: Searched, store: Store, trials: TrialRu
                 "drew, and its comparisons alone decide"
             )
         derived.append(keep("argmax", best, inputs, store, key, record))
-        derived.append(keep("budget", within.architecture, inputs, store, key, record, within.timed))
+        for place, each in enumerate((within, *more), 1):
+            role = f"budget {place}" if place > 1 else "budget"
+            derived.append(keep(role, each.architecture, inputs, store, key, record, each.timed))
     if not derived:
         raise SearchFailed(reasons[0])
     for reason in reasons:
@@ -67,26 +69,41 @@ def derive_all(inputs: Inputs, searched: Searched, store: Store, trials: TrialRu
     return derived
 
 
-def _within_budget(inputs: Inputs, record: StepRecord, key: TrialKey, store: Store, trials: TrialRunner) -> Within:
-    """As `derive_within`; remembered in the folder, since a second timing could end elsewhere."""
+def _within_budget(
+    inputs: Inputs, record: StepRecord, key: TrialKey, store: Store, trials: TrialRunner
+) -> list[Within]:
+    """As `derive_within`, behind it what `more_within` finds; remembered in the folder, since a second timing could end
+    elsewhere."""
     path = store.folder / f"derived-{key}.json"
     if path.exists():
         known = json.loads(path.read_text())
-        timed = None if known["timed"] is None else PairedLatency(**known["timed"])
-        return Within(Architecture.from_json(known["architecture"]), timed, ())
+        return [_remembered(each) for each in (known, *known.get("more", ()))]
+    request, table = inputs.request, inputs.table
 
     def time_beside(labels: Sequence[str], others: Sequence[str]) -> PairedLatency:
-        request = inputs.request
         return trials.call(
             request.resources, time_in_turns, request.model_dump(mode="json"), labels, others, _CORRECTION_ROUNDS
         )
 
-    within = derive_within(inputs.request, inputs.table, record, time_beside)
+    within = derive_within(request, table, record, time_beside)
     for line in within.missed:
         store.warn(f"seed {key.seed}: {line}")
-    timed_json = None if within.timed is None else dataclasses.asdict(within.timed)
-    write_json(path, {"architecture": within.architecture.to_json(), "timed": timed_json})
-    return within
+    k = request.retrain.k_best
+    more = more_within(request, table, record, time_beside, within, k)
+    if len(more) < k - 1:
+        store.warn(f"seed {key.seed}: retrain.k_best is {k}, but {len(more) + 1} distinct networks meet the budget")
+    write_json(path, {**_to_remember(within), "more": [_to_remember(each) for each in more]})
+    return [within, *more]
+
+
+def _to_remember(within: Within) -> dict[str, Any]:
+    timed = None if within.timed is None else dataclasses.asdict(within.timed)
+    return {"architecture": within.architecture.to_json(), "timed": timed}
+
+
+def _remembered(known: Mapping[str, Any]) -> Within:
+    timed = None if known["timed"] is None else PairedLatency(**known["timed"])
+    return Within(Architecture.from_json(known["architecture"]), timed, ())
 
 
 def keep(

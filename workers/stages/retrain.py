@@ -110,7 +110,9 @@ def _teacher(inputs: Inputs, store: Store) -> Derived | None:
 
 def _own(derived: Sequence[Derived], trained: Mapping[str, Retrained]) -> list[Retrained]:
     """The distinct derived architectures, best first: by validation, never by test."""
-    own = {each.architecture.hash: each for each in reversed(derived) if each.role == "budget"}
+    own = {
+        each.architecture.hash: each for each in reversed(derived) if each.seed is not None and each.role != "argmax"
+    }
     found = [dataclasses.replace(trained[network], derived=each) for network, each in own.items()]
     return sorted(found, key=lambda each: (each.val_loss, each.derived.seed))
 
