@@ -22,6 +22,7 @@ from nas.measure import PairedLatency, Verdict, verdict
 from nas.steps import StepRecord
 
 _MOST_CORRECTIONS = 3
+_LOOKS = 3  # architectures that may be timed for each of the k best
 
 Timing = Callable[[Sequence[str], Sequence[str]], PairedLatency]
 
@@ -125,7 +126,7 @@ def more_within(
     if k == 1:
         return []
     budget, found = request.budget.latency, list[Within]()
-    for architecture in k_best(request, table, record, bounds(request, table), k + len(first.missed)):
+    for architecture in k_best(request, table, record, bounds(request, table), _LOOKS * k + len(first.missed)):
         if len(found) == k - 1:
             break
         if architecture.word == first.architecture.word:

@@ -170,6 +170,7 @@ def refusals(request: dict[str, Any] | str) -> list[tuple[str, str]]:
             "Value error, retrain.lrs has 1000, which makes a learning rate of 2 of 0.002; it must be above 0, and at "
             "most 1",
         ),
+        ("retrain.k_best", 0, "retrain.k_best", "Input should be greater than or equal to 1"),
         ("retrain.n_random", 0, "retrain.n_random", "Input should be greater than or equal to 1"),
         ("retrain.start", "warm", "retrain.start", "Input should be 'scratch' or 'supernet'"),
         ("retrain.distil", {"weight": 0}, "retrain.distil.weight", "Input should be greater than 0"),
@@ -396,6 +397,7 @@ def test_all_trainings_are_counted_before_they_are_run() -> None:
     retrain = {"baselines": ["interleaved", "par", "random"], "n_random": 4, "n_seeds": 5, "lrs": [0.5, 1, 2]}
     request = SearchRequest.model_validate({"retrain": {**retrain, "distil": {}}})
     assert request.retrain.most_trials(2) == (2 + 2 + 4 + 1) * (5 + 2)  # the teacher is one more
+    assert request.retrain.model_copy(update={"k_best": 3}).most_trials(2) == (6 + 2 + 4 + 1) * (5 + 2)
 
 
 @pytest.mark.parametrize(
