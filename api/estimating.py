@@ -60,7 +60,7 @@ def _trials(request: SearchRequest) -> schemas.TrialCount:
     """Every sample's longest: a number of steps that `ranges` varies counts at its upper end."""
     upper = {each.pointer: each.high for each in request.ranges if each.pointer in _STEPS}
     method: Method = request.method_with(upper)
-    retrainings = (request.trials.n_seeds + len(request.retrain.baselines)) * request.retrain.n_seeds
+    retrainings = request.retrain.most_trials(request.trials.n_seeds)
     n_searches = request.trials.n_samples * request.trials.n_seeds
     return schemas.TrialCount(
         searches=n_searches,

@@ -26,6 +26,7 @@ def figures(found: Mapping[str, Any], drawn: Looks) -> Table:
     table.add_column()
     table.add_column(overflow="fold")
     quality, latency, export = found["quality"], found["latency"], found["export"]
+    compared, parent = found.get("comparisons", ()), parent_name(found)  # results of older versions have none
     letters = [look.letter for look in drawn.values()]
     if len(set(letters)) < len(letters):  # several candidates of one block, which the strip does not tell apart
         table.add_row("slots", Text(", ".join(found["derived"]["slots"])))
@@ -38,9 +39,16 @@ def figures(found: Mapping[str, Any], drawn: Looks) -> Table:
             f"{quality['derived_bits_per_byte']:.3f} {quality.get('unit', 'bits per byte')}, "
             f"parent {quality['parent_bits_per_byte']:.3f}: "
             f"{quality['difference']:+.{digits}f} ({quality['low']:+.{digits}f} to {quality['high']:+.{digits}f}, 95%; "
-            f"{quality['n_windows']} {counted}, {_count(quality['n_seeds'], 'seed')})",
+            f"{quality['n_windows']} {counted}, {_seeds(quality['n_seeds'])})",
         )
-        table.add_row("verdict", Text(quality["verdict"] + _VERDICTS[quality["verdict"]], style="bold"))
+        verdict = quality["verdict"] + _VERDICTS[quality["verdict"]]
+        of_parent = next((each for each in compared if each["second"] == parent), {"detectable": None})
+        table.add_row("verdict", Text(verdict + _unseen(quality["verdict"], of_parent["detectable"]), style="bold"))
+    for each in compared:
+        if each["second"] != parent:  # which is told above
+            table.add_row(f"against {each['second']}", _compared(each))
+    for each in found.get("power", ()):
+        table.add_row("told before", Text(plain(each["message"])))
     for metric in found.get("metrics", ()):  # results of older versions have none
         if quality is None or metric["name"] != quality["unit"]:
             table.add_row(metric["name"], _metric(metric))
@@ -67,6 +75,38 @@ def figures(found: Mapping[str, Any], drawn: Looks) -> Table:
         table.add_row("a search trial", Text(sentence(found["estimate"])))
     table.add_row("seconds", ", ".join(f"{name} {value:.0f}" for name, value in found["seconds"].items()))
     return table
+
+
+def _compared(each: Mapping[str, Any]) -> str:
+    """The derived layout against another: the difference, what it comes to, and what could not be seen."""
+    digits = decimals(each["difference"], each["low"], each["high"])
+    line = (
+        f"{each['difference']:+.{digits}f} {each['unit']} ({each['low']:+.{digits}f} to {each['high']:+.{digits}f}, "
+        f"95%; {_seeds(each['n_seeds'])}): {each['verdict']}{_unseen(each['verdict'], each['detectable'])}"
+    )
+    if each["latency"] is not None:
+        ratio = each["latency"]
+        line += f"; latency {ratio['ratio']:.3f} of its ({ratio['low']:.3f} to {ratio['high']:.3f})"
+    return line
+
+
+def parent_name(found: Mapping[str, Any]) -> str | None:
+    """What the parent is called among the retrained layouts."""
+    if found["parent"] is None:
+        return None
+    return "interleaved" if found["parent"]["role"] == "parent" else str(found["parent"]["role"])
+
+
+def _unseen(verdict: str, detectable: float | None) -> str:
+    """What a comparison that cannot tell could have seen."""
+    if verdict != "cannot tell" or detectable is None:
+        return ""
+    return f"; {detectable:.2g} or more would be seen 8 times in 10"
+
+
+def _seeds(number: int) -> str:
+    """One seed says nothing of others: its interval is of the test windows."""
+    return "1 seed, so of the windows alone" if number == 1 else f"{number} seeds"
 
 
 def _at_length(found: Mapping[str, Any]) -> str:

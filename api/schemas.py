@@ -10,6 +10,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, Field
 
+from api.layouts import LayoutComparison, Power, RetrainedLayout
 from nas.cost import LatencyTable as LatencyTable
 from nas.placement import MAX_SLOTS, Spacing, Zone
 
@@ -404,6 +405,11 @@ class Result(BaseModel):
     rule: RuleLine
     quality: Quality | None
     latency: Latency | None
+    retrained: list[RetrainedLayout] = Field([], description="`derived` first; empty in results of older versions")
+    comparisons: list[LayoutComparison] = Field(
+        [], description="`derived` against each other layout; empty in results of older versions"
+    )
+    power: list[Power] = Field([], description="what they could show, told before; empty in results of older versions")
     metrics: list[Metric] = Field([], description="the field's first; empty in results of older versions")
     latencies: list[ModeLatency] = Field([], description="of each serve mode; empty in results of older versions")
     lengths: list[LengthScores] = Field([], description="of each length; empty in results of older versions")

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from api.bought import bought_table, held, path_strip
-from api.figures import figures
+from api.figures import figures, parent_name
 from api.looks import Looks, looks, strip
 from nas.leading import Matrix, leading
 
@@ -108,12 +108,15 @@ def _architectures(found: Mapping[str, Any], drawn: Looks) -> Table:
         "architecture", Text(chosen["string"], style="bold"), strip(chosen["slots"], drawn, chosen["undecided"])
     )
     for each in found["architectures"]:
-        if each["role"] != "parent":
+        if each["seed"] is not None:
             name = f"  {each['role']}, seed {each['seed']}"
             table.add_row(name, each["string"], strip(each["slots"], drawn, each["undecided"]))
     parent = found["parent"]
     if parent is not None:
         table.add_row("parent", parent["string"], strip(parent["slots"], drawn))
+    for each in found.get("retrained", ()):
+        if not each["name"].startswith("derived") and each["name"] != parent_name(found):
+            table.add_row(f"  {each['name']}", each["string"], strip(each["slots"], drawn))
     return table
 
 

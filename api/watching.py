@@ -22,6 +22,7 @@ from api.foreseen import sentence
 from api.looks import looks
 from api.plain import plain
 from nas.config.method import Method
+from nas.config.retrain import Retrain
 
 PLAIN_S = 10.0  # between two lines where the output is no terminal
 
@@ -50,12 +51,14 @@ class Picture:
         self.stage = "queued"
         self.warning: str | None = None
         self.estimate: str | None = None  # of a search trial, in a sentence
+        self.power: str | None = None  # what the retrainings can show, in a sentence
         self._now = now
         self._looks = looks(request["space"]["candidates"])
         self._labels = [candidate["label"] for candidate in request["space"]["candidates"]]
         method = Method.model_validate(request["method"])
         self._n_steps = method.n_steps
-        self._most = {"search": method.most_steps, "retrain": int(request["retrain"]["n_steps"])}
+        self._retrain = Retrain.model_validate(request["retrain"])
+        self._most = {"search": method.most_steps, "retrain": self._retrain.n_steps}
         self._trials: dict[str, _Trial] = {}
         self._started: float | None = None
         self._newest = 0.0  # time of the newest event; a replay goes through the past faster than it happened
@@ -79,6 +82,8 @@ class Picture:
             self.warning = plain(data["message"])
         elif kind == "estimate":
             self.estimate = plain(sentence(data))
+        elif kind == "power":
+            self.power = plain(data["message"])
         elif kind == "trial":
             trial = self._trial(data)
             trial.is_over = data["state"] == "succeeded" or (data["state"] == "cancelled" and bool(data.get("reason")))
@@ -97,9 +102,9 @@ class Picture:
         planned = {"search": searches * self._most["search"], "retrain": 0}
         done = {"search": 0, "retrain": 0}
         retrainings = [trial for trial in self._trials.values() if trial.kind == "retrain"]
-        architectures = self.request["trials"]["n_seeds"] + len(self.request["retrain"]["baselines"])
-        guess = architectures * self.request["retrain"]["n_seeds"]
-        planned["retrain"] = (len(retrainings) or guess) * self._most["retrain"]
+        guess = self._retrain.most_trials(self.request["trials"]["n_seeds"])
+        known = len(retrainings) if self._retrain.all_at_once else max(guess, len(retrainings))
+        planned["retrain"] = (known or guess) * self._most["retrain"]
         for trial in self._trials.values():
             most = self._most[trial.kind]
             done[trial.kind] += most if trial.is_over else min(trial.step, most)
@@ -145,6 +150,8 @@ class Picture:
         parts: list[RenderableType] = [head, rows]
         if self.estimate and self.stage in ("measuring", "searching"):
             parts.insert(1, Text(self.estimate, style="dim"))
+        if self.power and self.stage == "retraining":
+            parts.insert(1, Text(self.power, style="dim"))
         if self.warning:
             parts.append(Text(f"warning: {self.warning}", style="yellow"))
         return Group(*parts)
@@ -209,8 +216,9 @@ class Display:
         now = time.monotonic()
         if kind == "warning":
             self._console.print(f"warning: {self._picture.warning}", markup=False, soft_wrap=True)
-        elif kind == "estimate":
-            self._console.print(self._picture.estimate, markup=False, soft_wrap=True)
+        elif kind in ("estimate", "power"):
+            said = self._picture.estimate if kind == "estimate" else self._picture.power
+            self._console.print(said, markup=False, soft_wrap=True)
         elif self._picture.stage != self._shown[0] or now - self._shown[1] >= PLAIN_S:
             self._shown = (self._picture.stage, now)
             self._console.print(self._picture.line(), markup=False, soft_wrap=True)

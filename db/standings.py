@@ -26,7 +26,7 @@ class Standing:
         effect_nats, effect_se: of that report, (L, K): what each other candidate costs there, with its error.
         derived: `Architecture.to_json()` of the search's result, once it is chosen.
         val_loss: nats per token on validation: the lowest of that report's leading path and of the newest report of
-            each retraining but the parent's.
+            each retraining of what was derived.
         test_bits_per_byte: of the search's result.
     """
 
@@ -82,7 +82,7 @@ def _lowest_of_retrainings() -> ScalarSelect[float]:
     return (
         select(func.min(_of_retraining.c.val_loss))
         .select_from(_retrained)
-        .join(_what, and_(_what.c.id == _retrained.c.architecture_id, _what.c.role != "parent"))
+        .join(_what, and_(_what.c.id == _retrained.c.architecture_id, _what.c.role.startswith("budget")))
         .join(_of_retraining, _is_newest(_of_retraining, _retrained))
         .where(_retrained.c.search_id == searches.c.id, _retrained.c.kind == "retrain")
         .correlate(searches)

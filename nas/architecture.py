@@ -57,6 +57,12 @@ class Architecture:
         return tuple(families[label] for label in self.labels)
 
     @property
+    def word(self) -> tuple[str, ...]:
+        """Labels of the slots that are not skipped: wherever between them others are, the same is computed."""
+        pairs = zip(self.labels, self.families, strict=True)
+        return tuple(label for label, family in pairs if family != "identity")
+
+    @property
     def hash(self) -> str:
         """sha256 of what the network is: the chosen blocks and options, whatever their labels."""
         by_label = {candidate.label: candidate for candidate in self.candidates}

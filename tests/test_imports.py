@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGES = ("nas", "db", "workers", "api")
 TORCH_FREE = (
     "config", "options", "catalog", "architecture", "cost", "derive", "rules", "placement", "errors", "steps", "text",
-    "presets", "specs", "metrics", "ingest", "settled", "layout", "budgets", "leading", "report",
+    "presets", "specs", "metrics", "ingest", "settled", "layout", "budgets", "leading", "report", "power",
     "constrain", "exact", "what_if",
 )  # fmt: skip
 

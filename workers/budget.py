@@ -20,10 +20,12 @@ from nas.config.request import SearchRequest
 from nas.cost import LatencyTable
 from nas.derive import derive_record
 from nas.errors import Infeasible
+from nas.k_best import k_best
 from nas.measure import PairedLatency, Verdict, elsewhere, verdict
 from nas.steps import StepRecord
 
 _MOST_CORRECTIONS = 3
+_LOOKS = 3  # architectures that may be timed for each of the k best
 
 Timing = Callable[[Sequence[str], Sequence[str]], PairedLatency]
 
@@ -116,13 +118,9 @@ def derive_within(
         return Within(architecture, None, ())
     missed: list[str] = []
     for n_corrected in range(_MOST_CORRECTIONS + 1):
-        beside = architecture if budget.ratio_to_parent is None else interleaved(request.space)
-        timed = time_beside(architecture.labels, beside.labels)
-        if architecture.labels == beside.labels:  # as long by definition; timing tells its milliseconds alone
-            timed = replace(timed, ratio=1.0, low=1.0, high=1.0)
+        timed = _beside_parent(request, budget, architecture, time_beside)
         taken, low, high, allowed, unit = _taken(timed, budget)
-        # The interval of a mean can lie wholly within the bound while the same measurement of a twin strays beyond.
-        if verdict(low, high, allowed) != "over" and taken <= allowed * (1 + timed.repeatability):
+        if not _is_over(timed, budget):
             break
         predicted = table.predict_ms(architecture, request.space)
         missed.append(
@@ -137,6 +135,59 @@ def derive_within(
         except Infeasible:
             break
     return Within(architecture, timed, tuple(missed))
+
+
+def more_within(
+    request: SearchRequest,
+    table: LatencyTable,
+    record: StepRecord,
+    time_beside: Timing,
+    first: Within,
+    k: int,
+    reason: str | None = None,
+) -> list[Within]:
+    """The next best architectures within the request's budget, as measured too; at most k with the first.
+
+    One that is over the bound as measured is left out, and the next one takes its place.
+
+    Args:
+        request: with its budget.
+        table: predicts.
+        record: the last one of a search.
+        time_beside: times the network of the first labels in turns with that of the second.
+        first: what `derive_within` found.
+        k: how many, the first one counted.
+        reason: as in `derive_within`.
+    """
+    if k == 1:
+        return []
+    budget, found = None if reason else request.budget.latency, list[Within]()
+    for architecture in k_best(request, table, record, bounds(request, table), _LOOKS * k + len(first.missed)):
+        if len(found) == k - 1:
+            break
+        if architecture.word == first.architecture.word:
+            continue
+        timed = None if budget is None else _beside_parent(request, budget, architecture, time_beside)
+        if budget is None or timed is None or not _is_over(timed, budget):
+            found.append(Within(architecture, timed, ()))
+    return found
+
+
+def _beside_parent(
+    request: SearchRequest, budget: LatencyBudget, architecture: Architecture, time_beside: Timing
+) -> PairedLatency:
+    """Timed beside what the budget is a ratio to; without a ratio, beside a twin."""
+    beside = architecture if budget.ratio_to_parent is None else interleaved(request.space)
+    timed = time_beside(architecture.labels, beside.labels)
+    if architecture.labels == beside.labels:  # as long by definition; timing tells its milliseconds alone
+        timed = replace(timed, ratio=1.0, low=1.0, high=1.0)
+    return timed
+
+
+def _is_over(timed: PairedLatency, budget: LatencyBudget) -> bool:
+    taken, low, high, allowed, _ = _taken(timed, budget)
+    # The interval of a mean can lie wholly within the bound while the same measurement of a twin strays beyond.
+    return verdict(low, high, allowed) == "over" or taken > allowed * (1 + timed.repeatability)
 
 
 def _corrected(bounded: Sequence[BoundedCost], ms: float) -> list[BoundedCost]:

@@ -17,13 +17,13 @@ from nas.cost import LatencyTable
 from nas.measure import PairedLatency
 from workers.folder import write_json
 from workers.software import software
-from workers.stages.compare import compare
+from workers.stages.compare import compare, compare_layouts, describe_layouts
 from workers.stages.derive import derive_all, infer_rule
 from workers.stages.estimate import measured
 from workers.stages.export import export
 from workers.stages.lengths import at_lengths
 from workers.stages.measure import measure
-from workers.stages.passed_on import Comparison, Derived, Inputs, Searched
+from workers.stages.passed_on import Comparison, Derived, Inputs, Searched, Trained
 from workers.stages.report import report
 from workers.stages.retrain import retrain
 from workers.stages.search import search
@@ -61,8 +61,13 @@ def run_search(request: SearchRequest, store: Store, trials: TrialRunner) -> dic
         derived = derive_all(inputs, searched, store, trials)
         rule = infer_rule(derived, store)
     with stage("retraining"):
-        winner, parent = retrain(inputs, searched, derived, store, trials)
-        comparison = compare(inputs, winner, parent, store, trials)
+        trained = retrain(inputs, searched, derived, store, trials)
+        winner, parent = trained.derived, trained.parent
+        comparison = compare(inputs, trained, store, trials)
+        others = [name for name in trained.layouts if name not in ("derived", "teacher")]
+        comparisons = compare_layouts(
+            inputs, "derived", others, trained.layouts, store, trials, untimed=trained.runners_up
+        )
     with stage("exporting"):
         exported = export(inputs, winner, comparison, store)
     seconds = {**stopwatch.seconds, "total": stopwatch.total}
@@ -73,13 +78,16 @@ def run_search(request: SearchRequest, store: Store, trials: TrialRunner) -> dic
         **describe_samples(inputs, searched),
         "rule": rule,
         **_compared(comparison, inputs.request.task),
+        "retrained": describe_layouts(inputs, trained.layouts),
+        "comparisons": comparisons,
+        "power": list(trained.power),
         "metrics": metrics.report(
             inputs.request.task, inputs.data.corpus, winner.outcomes, parent.outcomes if parent else ()
         ),
         "lengths": at_lengths(inputs.request.task, winner, parent),
         "positions": {"derived": winner.positions, "parent": parent.positions if parent else None},
         "export": exported,
-        "cut_short": [*searched.cut_short, *winner.cut_short, *(parent.cut_short if parent else ())],
+        "cut_short": _cut_short(searched, trained),
         "estimate": {**inputs.estimate, "measured": took},
         "seconds": seconds,
     }
@@ -129,6 +137,12 @@ def _describe(inputs: Inputs, searched: Searched, derived: list[Derived], store:
         ],
         "architectures": [each.entry for each in derived],
     }
+
+
+def _cut_short(searched: Searched, trained: Trained) -> list[str]:
+    """Of every trial that a figure is of, once: equal networks share their trials."""
+    lines = [line for each in trained.layouts.values() for line in each.cut_short]
+    return list(dict.fromkeys([*searched.cut_short, *lines]))
 
 
 def _table(table: LatencyTable) -> dict[str, Any]:

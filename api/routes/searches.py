@@ -104,8 +104,7 @@ def create(engine: Database, body: SearchRequest, idempotency_key: str | None) -
 def planned_steps(body: SearchRequest) -> int:
     """Weight updates of all trials, supposing that every seed derives an architecture of its own."""
     search = body.trials.n_samples * body.trials.n_seeds * body.method.most_steps
-    architectures = body.trials.n_seeds + len(body.retrain.baselines)
-    return search + architectures * body.retrain.n_seeds * body.retrain.n_steps
+    return search + body.retrain.most_trials(body.trials.n_seeds) * body.retrain.n_steps
 
 
 @router.get("", response_model=schemas.Page[schemas.Search])

@@ -270,6 +270,34 @@ def test_what_was_never_compared_has_no_figure() -> None:
     assert held({"path": None}, by_chance=[]) is None
 
 
+def test_every_layout_is_told_against_the_derived_one_with_what_few_seeds_cannot_show() -> None:
+    layouts = [
+        {"name": "derived", "string": "A.", "slots": ["attention", "identity"]},
+        {"name": "all-ffn", "string": "FF", "slots": ["ffn", "ffn"]},
+    ]
+    compared = {
+        "first": "derived", "second": "all-ffn", "unit": "bits per byte", "difference": -0.01, "low": -0.05,
+        "high": 0.03, "verdict": "cannot tell", "n_seeds": 3, "detectable": 0.0342,
+        "latency": {"ratio": 0.8, "low": 0.7, "high": 0.9},
+    }  # fmt: skip
+    power = [{"message": "retraining: 3 paired seeds show a difference from 0.034 bits per byte on"}]
+    text = printed({**RESULT, "retrained": layouts, "comparisons": [compared], "power": power})
+    words = " ".join(text.split())
+    assert "all-ffn FF" in words
+    assert (
+        "against all-ffn -0.010 bits per byte (-0.050 to +0.030, 95%; 3 seeds): cannot tell; 0.034 or more would be "
+        "seen 8 times in 10; latency 0.800 of its (0.700 to 0.900)"
+    ) in words
+    assert "told before retraining: 3 paired seeds show a difference from 0.034 bits per byte on" in words
+    of_parent = printed({**RESULT, "comparisons": [{**compared, "second": "interleaved"}]})
+    assert "against interleaved" not in of_parent
+    assert "both better and worse; 0.034 or more would be seen 8 times in 10" in " ".join(of_parent.split())
+    one = {**compared, "n_seeds": 1, "detectable": None, "latency": None}
+    words = " ".join(printed({**RESULT, "comparisons": [one]}).split())
+    assert "(-0.050 to +0.030, 95%; 1 seed, so of the windows alone): cannot tell" in words
+    assert "8 times in 10" not in words
+
+
 def test_samples_and_bounds_are_told_with_their_verdicts() -> None:
     samples = [
         {"sample": 0, "values": {"/method/lr": 0.002}, "state": "succeeded", "reason": None, "seeds": [0, 1],

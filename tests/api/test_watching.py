@@ -149,3 +149,21 @@ def test_on_a_terminal_the_picture_is_drawn_in_place() -> None:
     shown = out.getvalue()
     for part in ("searching", "step 7 of", "search 3", "soft 2.250", "warning: odd"):
         assert part in shown
+
+
+def test_what_retrainings_can_show_is_told_while_they_run() -> None:
+    picture = Picture(REQUEST)
+    picture.tell("stage", {"stage": "retraining"}, at=0.0)
+    picture.tell("power", {"message": "retraining: 3 paired seeds show 0.03 bits per byte"}, at=1.0)
+    console = Console(record=True, width=120)
+    console.print(picture)
+    assert "retraining: 3 paired seeds show 0.03 bits per byte" in console.export_text()
+
+
+def test_trainings_that_hang_on_others_are_counted_before_they_are_planned() -> None:
+    request = SearchRequest.model_validate(TINY | {"retrain": {"n_steps": 10, "n_seeds": 3, "baselines": ["random"]}})
+    picture = Picture(request.model_dump(mode="json"))
+    assert picture.progress()[1] == planned_steps(request)
+    picture.tell("stage", {"stage": "retraining"}, at=0.0)
+    picture.tell("trial", {"trial": "retrain-0-0", "kind": "retrain", "state": "queued"}, at=1.0)
+    assert picture.progress()[1] == planned_steps(request)

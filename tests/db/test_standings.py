@@ -93,7 +93,9 @@ def test_the_result_is_what_was_chosen_and_not_any_architecture(engine: Engine) 
 def test_the_lowest_loss_of_retrainings_counts_but_not_the_parents(engine: Engine) -> None:
     run = started(engine)
     parent = retraining(engine, run, 2, put(engine, run, "parent"))
-    first, second = (retraining(engine, run, number, put(engine, run, role)) for number, role in enumerate("ab"))
+    first, second = (
+        retraining(engine, run, number, put(engine, run, role)) for number, role in enumerate(("budget", "budget 2"))
+    )
     insert(engine, run, report(run.trial_id, 10, val_loss_argmax=2.0), report(first, 0, val_loss=5.5))
     assert standing(engine, run.search_id).val_loss == 2.0
     insert(engine, run, report(parent, 10, val_loss=1.0), report(first, 10, val_loss=1.75))

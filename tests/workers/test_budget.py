@@ -14,7 +14,7 @@ from nas.cost import parameters as parameters_of
 from nas.measure import PairedLatency
 from nas.steps import StepRecord
 from tests import tiny
-from workers.budget import derive_within, kept, unconfirmed
+from workers.budget import derive_within, kept, more_within, unconfirmed
 
 # attention 3 ms, ffn 2, identity 0, sgu 2.5, mgk 3.5, offset 1; both slots want mgk, then attention, sgu, ffn, identity
 WANTED = [0.3, 0.15, 0.05, 0.2, 0.3001]
@@ -112,6 +112,29 @@ def test_what_cannot_be_told_stands_where_its_middle_is_within_the_bound(ms: flo
 
     derive_within(request, table, RECORD, beside)
     assert len(calls) == n_calls
+
+
+def test_the_next_best_hold_the_bound_as_measured_too_and_others_take_the_place_of_those_that_do_not() -> None:
+    calls: list[tuple[str, str]] = []
+    request, table = search({"ratio_to_parent": 1.1})  # 6.6 ms
+    machine = timing(1.5, calls)  # on which mgk, sgu and identity take half as much again as the table says
+    first = derive_within(request, table, RECORD, machine)
+    more = more_within(request, table, RECORD, machine, first, 4)
+    assert len(more) == 3
+    words = {each.architecture.word for each in (first, *more)}
+    assert len(words) == 4
+    for each in more:
+        assert each.timed is not None
+        assert each.timed.ms["derived"] <= 6.6 * 1.01
+    assert more_within(request, table, RECORD, machine, first, 1) == []
+
+
+def test_without_a_budget_the_next_best_are_not_timed() -> None:
+    calls: list[tuple[str, str]] = []
+    request, table = search(None)
+    first = derive_within(request, table, RECORD, timing(1, calls))
+    more = more_within(request, table, RECORD, timing(1, calls), first, 3)
+    assert ([each.timed for each in more], calls) == ([None, None], [])
 
 
 def test_the_parent_itself_is_within_its_own_latency_however_noisy_the_machine() -> None:

@@ -76,6 +76,7 @@ def test_the_result_file_holds_the_result_with_all_its_parts(
     assert json.loads((folder / "result.json").read_text()) == result
     assert set(result) == {
         "search", "probabilities", "architectures", "derived", "parent", "samples", "winner", "rule", "quality",
+        "retrained", "comparisons", "power",
         "latency", "latencies", "lengths", "metrics", "positions", "export", "cut_short", "estimate", "seconds",
     }  # fmt: skip
     assert set(result["seconds"]) == {"measuring", "searching", "deriving", "retraining", "exporting", "total"}

@@ -20,6 +20,7 @@ export const EVENT_TYPES = [
   "stage",
   "latency_table",
   "estimate",
+  "power",
   "trial",
   "reports",
   "checkpoint",

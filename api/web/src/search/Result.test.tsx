@@ -111,6 +111,23 @@ describe("the result", () => {
     expect(words).toMatch(/512 4 × trained none: candidate .*sgu.* cannot run there/);
   });
 
+  it("holds the derived layout against each other one, and says what few seeds cannot show", () => {
+    const layout = { name: "derived", slots: ["attention", "ffn"], seeds: [0, 1, 2], mean: 2.4 };
+    const retrained = [layout, { ...layout, name: "par", mean: 2.45 }, { ...layout, name: "random 1", mean: 2.41 }];
+    const compared = { first: "derived", unit: "bits per byte", n_seeds: 3, detectable: 0.034, latency: { ratio: 0.8 } };
+    const comparisons = [
+      { ...compared, second: "par", difference: -0.05, low: -0.06, high: -0.04, verdict: "better" },
+      { ...compared, second: "random 1", difference: -0.01, low: -0.05, high: 0.03, verdict: "cannot tell" },
+    ];
+    const power = [{ message: "retraining: 3 paired seeds show a difference from 0.03 bits per byte on" }];
+    const words = drawn({ retrained, comparisons, power }).replaceAll(/\s+/g, " ");
+    expect(words).toMatch(/par 3 seeds .*2\.450 −0\.050 .* better .*1\.250 of derived's/);
+    expect(words).toMatch(/random 1 3 seeds .*cannot tell 0\.034 or more would be seen 8 times in 10/);
+    expect(words).toContain("Told before it ran: retraining: 3 paired seeds show");
+    const one = comparisons.map((each) => ({ ...each, n_seeds: 1, detectable: null }));
+    expect(drawn({ retrained, comparisons: one })).toContain("one seed: the interval is of the windows alone");
+  });
+
   it("says which setting won, and lists all", () => {
     const sample = { sample: 0, values: { "/method/lr": 0.00123456 }, state: "succeeded", reason: null, seeds: [0] };
     const samples = [
@@ -126,7 +143,7 @@ describe("the result", () => {
 
   it("of an older service lacks those parts, and nothing else", () => {
     const words = drawn({});
-    for (const part of ["Budget", "At other lengths", "Settings that were tried"]) expect(words).not.toContain(part);
+    for (const part of ["Budget", "Against each layout", "At other lengths", "Settings that were tried"]) expect(words).not.toContain(part);
   });
 
   it("tells them without a baseline too", () => {

@@ -9,6 +9,7 @@ import { fixed, signed } from "../ui/format";
 import { Strip } from "../ui/Strip";
 import { Bounds } from "./Bounds";
 import { Interval, Verdict } from "./Interval";
+import { Layouts } from "./Layouts";
 import { Lengths } from "./Lengths";
 import { foundOf, latenciesOf, type ServedLatency, serveWords } from "./model/found";
 import { counted, decimals, milliseconds, slotList } from "./model/format";
@@ -111,6 +112,7 @@ export const Result = memo(function Result({ result, look }: { result: Found; lo
           <p className="quiet">The request asked for no baseline, so there is nothing to compare with.</p>
         </>
       )}
+      <Layouts layouts={more.layouts} comparisons={more.comparisons} power={more.power} look={look} />
       <Bounds bounds={more.bounds} />
       <Lengths lengths={more.lengths} trained={more.trainLength} other={other} />
       <Samples samples={more.samples} winner={more.winner} />

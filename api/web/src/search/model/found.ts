@@ -57,7 +57,34 @@ export interface Winner {
   sentence: string;
 }
 
+/** A network that was retrained; figures in the unit of its comparisons. */
+export interface Layout {
+  name: string;
+  slots: string[];
+  seeds: number[];
+  mean: number;
+}
+
+/** One layout against another: first minus second. */
+export interface Compared {
+  first: string;
+  second: string;
+  unit: string;
+  difference: number;
+  low: number;
+  high: number;
+  verdict: string;
+  n_seeds: number;
+  /** The smallest true difference that is found 8 times in 10; null of one seed. */
+  detectable: number | null;
+  latency: { ratio: number } | null;
+}
+
 export interface FoundParts {
+  layouts: Layout[];
+  comparisons: Compared[];
+  /** What the comparisons could show, told before they ran, a line each. */
+  power: string[];
   bounds: Kept[];
   lengths: AtLength[];
   samples: Sample[];
@@ -75,6 +102,9 @@ export function foundOf(result: Result): FoundParts {
   const all = result as unknown as Loose;
   const trained = (all["search"] as Loose | undefined)?.["train_length"];
   return {
+    layouts: listed(all["retrained"]),
+    comparisons: listed(all["comparisons"]),
+    power: listed<{ message: string }>(all["power"]).map(({ message }) => message),
     bounds: listed((all["derived"] as Loose | undefined)?.["bounds"]),
     lengths: listed(all["lengths"]),
     samples: listed(all["samples"]),
