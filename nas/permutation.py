@@ -6,7 +6,7 @@ depend on the slot, so a placement of the same blocks costs the same, and stays 
 
 A skipped slot changes nothing in a network, wherever it stands: statistics are of the chain of blocks without them, so
 that two stacks which are the same network have the same statistic. All statistics are whole numbers, and all
-distributions lie on them. Closed forms: rank sums (Wilcoxon 1945) and gaps by counting, the last block by binomials.
+distributions lie on them. Closed forms: rank sums (Wilcoxon 1945) and gaps by counting, the last third by binomials.
 Ours otherwise. L slots, S seeds, M placements.
 """
 
@@ -23,7 +23,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-Statistic = Literal["ranks", "behind", "gaps"]
+Statistic = Literal["ranks", "beyond", "gaps"]
 Codes = NDArray[np.int8]
 SKIPPED, OTHER, FAMILY = 0, 1, 2
 
@@ -78,19 +78,21 @@ class Null:
 def values(statistic: Statistic, codes: Codes) -> NDArray[np.int64]:
     """The statistic of each placement: (M, L) -> (M,).
 
-    "ranks": the sum of the family's places in the chain, counted from 0. "behind": blocks behind its last one. "gaps":
-    the sum of squared distances between its neighbours; even gaps have the smallest.
+    "ranks": the sum of the family's places in the chain, counted from 0. "beyond": its blocks in the last third, from
+    place floor(2 N / 3) of N on. "gaps": the sum over the distances between its neighbours of how far each is from the
+    even one, times their number; 0 where all are even.
     """
     places = np.cumsum(codes > SKIPPED, axis=1, dtype=np.int64) - 1
     family = codes == FAMILY
     if statistic == "ranks":
         ranks: NDArray[np.int64] = np.where(family, places, 0).sum(axis=1)
         return ranks
-    if statistic == "behind":
-        behind: NDArray[np.int64] = places[:, -1] - np.where(family, places, -1).max(axis=1)
-        return behind
-    squares: NDArray[np.int64] = (np.diff(places[family].reshape(len(codes), -1), axis=1) ** 2).sum(axis=1)
-    return squares
+    if statistic == "beyond":
+        beyond: NDArray[np.int64] = (family & (places >= 2 * (places[:, -1:] + 1) // 3)).sum(axis=1)
+        return beyond
+    gaps = np.diff(places[family].reshape(len(codes), -1), axis=1)
+    uneven: NDArray[np.int64] = np.abs(gaps * gaps.shape[1] - gaps.sum(axis=1, keepdims=True)).sum(axis=1)
+    return uneven
 
 
 def tails(statistic: Statistic, stacks: Sequence[Stack], *, seed: int = 0) -> Tails:
@@ -122,9 +124,9 @@ def null(statistic: Statistic, stack: Stack) -> Null | None:
         n_moving, k = int(moving.sum()), len(family)
         if statistic == "ranks":
             return rank_sums(n_moving, k)
-        if statistic == "behind":
-            return behinds(n_moving, k)
-        return squared_gaps(n_moving + 1, k - 1)
+        if statistic == "beyond":
+            return beyonds(n_moving, k)
+        return uneven_gaps(n_moving + 1, k - 1)
     return _counted(statistic, stack)
 
 
@@ -142,22 +144,25 @@ def rank_sums(n: int, k: int) -> Null | None:
 
 
 @lru_cache(maxsize=4096)
-def behinds(n: int, k: int) -> Null:
-    """Of the places behind the last of k out of n."""
-    return Null(0, np.array([comb(n - 1 - behind, k - 1) / comb(n, k) for behind in range(n - k + 1)]))
+def beyonds(n: int, k: int) -> Null:
+    """Of how many of k different places out of n are in the last third."""
+    last = n - 2 * n // 3
+    return Null(0, np.array([comb(last, j) * comb(n - last, k - j) / comb(n, k) for j in range(min(last, k) + 1)]))
 
 
 @lru_cache(maxsize=4096)
-def squared_gaps(span: int, n_gaps: int) -> Null | None:
-    """Of the sum of squares of n_gaps gaps, each at least 1, that add up to span; None where counting is too long."""
-    if n_gaps * span**4 > _MOST_SUMS:
+def uneven_gaps(span: int, n_gaps: int) -> Null | None:
+    """Of n_gaps gaps, each at least 1, that add up to span: how far they are from even; None where it is too long."""
+    most = 2 * (n_gaps - 1) * (span - n_gaps)  # one gap takes all that the others can spare
+    if n_gaps * span**2 * (most + 1) > _MOST_SUMS:
         return None
-    ways = np.zeros((span + 1, span**2 + 1))
+    ways = np.zeros((span + 1, most + 1))
     ways[0, 0] = 1
     for _ in range(n_gaps):
         longer = np.zeros_like(ways)
-        for gap in range(1, span + 1):
-            longer[gap:, gap**2 :] += ways[:-gap, : span**2 + 1 - gap**2]
+        for gap in range(1, span - n_gaps + 2):
+            uneven = abs(gap * n_gaps - span)
+            longer[gap:, uneven:] += ways[:-gap, : most + 1 - uneven]
         ways = longer
     return Null(0, ways[span] / ways[span].sum())
 

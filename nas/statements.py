@@ -37,10 +37,10 @@ class Statement:
         statement: the line for people.
         direction: early, late; first, last; even, clustered; before, after; None of a ratio.
         other: the family that an order is held against.
-        at: position: mean place, 0 the first block and 1 the last. cut: share of the chain that holds the family, from
-            that direction. order: share of pairs in which the family is first. ratio: all blocks : its blocks.
-        statistic: what was tested, mean of `n_seeds`: position: the family's places, summed. cut: blocks beyond it.
-            spacing: squared gaps, summed. order: places among the blocks of both, summed. ratio: share of the blocks.
+        at: position: mean place, 0 the beginning and 1 the end. cut: share of the family's blocks within. spacing:
+            widest gap over the even one. order: share of pairs with the family first. ratio: all blocks : its blocks.
+        statistic: what was tested, mean of `n_seeds`: position: the family's places, summed. cut: its blocks beyond.
+            spacing: how far gaps are from even. order: places among the blocks of both, summed. ratio: its share.
         p: chance of this or more, in either direction, if a seed's blocks could stand anywhere; None of a ratio.
         p_corrected: by Holm over all tests of the report.
         n_draws: placements drawn, where they could not all be counted; None: they were.
@@ -203,26 +203,24 @@ def _position(seeds: Sequence[Sequence[str]], family: str, groups: NDArray[np.in
         return None
     at = _mean(test.shares)
     direction, told = ("early", "earlier") if test.low <= test.high else ("late", "later")
-    text = (
-        f"{family} stands {told} than chance would place it, at {at:.2f} of the depth on average (0 is its beginning)"
-    )
+    text = f"{family} stands {told} than chance would place it, at {at:.2f} of the depth on average (0: its beginning)"
     return _statement("position", family, direction, at, text, test)
 
 
 def _cut(seeds: Sequence[Sequence[str]], family: str, groups: NDArray[np.int64]) -> Statement | None:
+    """The paper's cut, two thirds, from either end. One block elsewhere does not undo it, as it would a sharper cut."""
     chains = _chains(seeds, family)
     forwards = [_stack(seed, family, groups) for seed in seeds]
     backwards = [Stack(each.codes[::-1], each.groups[::-1]) for each in forwards]
-    firsts = [(places.max() + 1) / n if len(places) else None for places, n in chains]
-    lasts = [1 - places.min() / n if len(places) else None for places, n in chains]
-    first, last = _test("behind", forwards, firsts), _test("behind", backwards, lasts)
+    firsts = [float((places < 2 * n // 3).mean()) if len(places) else None for places, n in chains]
+    lasts = [float((places >= n - 2 * n // 3).mean()) if len(places) else None for places, n in chains]
+    first, last = _test("beyond", forwards, firsts), _test("beyond", backwards, lasts)
     if first is None or last is None:
         return None
-    direction, test, shares = ("first", first, firsts) if first.high <= last.high else ("last", last, lasts)
-    at = max(share for share in shares if share is not None)  # of every seed, whether it can tell or not
-    p = min(1.0, 2 * test.high)  # of the likelier of two directions
-    text = f"{family} stands in the {direction} {100 * at:.0f}% of the blocks only"
-    return _statement("cut", family, direction, at, text, replace(test, p=p))
+    direction, test = ("first", first) if first.low <= last.low else ("last", last)
+    at = _mean(test.shares)
+    text = f"{family} keeps to the {direction} two thirds of the blocks, with {100 * at:.0f}% of its own"
+    return _statement("cut", family, direction, at, text, replace(test, p=min(1.0, 2 * test.low)))  # of two directions
 
 
 def _spacing(seeds: Sequence[Sequence[str]], family: str, groups: NDArray[np.int64]) -> Statement | None:

@@ -16,7 +16,7 @@ from nas import permutation
 from nas.permutation import FAMILY, OTHER, SKIPPED, Stack, Statistic, null, placements, tails, values
 
 CODES = {".": SKIPPED, "F": OTHER, "A": FAMILY}
-STATISTICS: tuple[Statistic, ...] = ("ranks", "behind", "gaps")
+STATISTICS: tuple[Statistic, ...] = ("ranks", "beyond", "gaps")
 
 
 def stack(letters: str, groups: Sequence[int] | None = None) -> Stack:
@@ -42,9 +42,10 @@ def by_hand(statistic: Statistic, letters: str) -> int:
     at = [place for place, letter in enumerate(chain) if letter == "A"]
     if statistic == "ranks":
         return sum(at)
-    if statistic == "behind":
-        return len(chain) - 1 - at[-1]
-    return sum((later - earlier) ** 2 for earlier, later in pairwise(at))
+    if statistic == "beyond":
+        return sum(place >= 2 * len(chain) // 3 for place in at)
+    gaps = [later - earlier for earlier, later in pairwise(at)]
+    return sum(abs(gap * len(gaps) - sum(gaps)) for gap in gaps)
 
 
 def inside(letters: str) -> list[int]:
@@ -69,7 +70,7 @@ def test_the_distribution_of_a_seed_is_that_of_brute_force(statistic: Statistic,
     assert told == pytest.approx({value: float(chance) for value, chance in expected.items()}, abs=1e-12)
 
 
-@pytest.mark.parametrize("statistic", ["ranks", "behind"])
+@pytest.mark.parametrize("statistic", ["ranks", "beyond"])
 @pytest.mark.parametrize(
     ("letters", "groups"),
     [("AFFAFA", [0, 0, 1, 1, 1, 0]), ("A.FAF.", [0, 0, 1, 1, 1, 0]), ("AFAF", [-1, 0, 0, 0]), ("AFAF", [0, 1, 2, 3])],
@@ -162,4 +163,4 @@ def test_a_skipped_slot_changes_nothing_wherever_it_stands() -> None:
 
 def test_values_are_of_every_row() -> None:
     codes = np.array([stack("AF.A").codes, stack("A.AF").codes])
-    assert [values(statistic, codes).tolist() for statistic in STATISTICS] == [[2, 1], [0, 1], [4, 1]]
+    assert [values(statistic, codes).tolist() for statistic in STATISTICS] == [[2, 1], [1, 0], [0, 0]]
