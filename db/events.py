@@ -24,6 +24,7 @@ TYPES = (
     "warning",
     "latency_table",
     "estimate",
+    "power",
     "architecture",
     "rule",
     "artifact",
@@ -111,9 +112,14 @@ def after(connection: Connection, search_id: str, number: int = 0, *, limit: int
 
 def warnings(connection: Connection, search_id: str, *, limit: int = 200) -> list[Event]:
     """The newest warnings of a search, oldest first, at most `limit`; [] for an unknown search."""
+    return newest(connection, search_id, "warning", limit=limit)
+
+
+def newest(connection: Connection, search_id: str, kind: str, *, limit: int = 200) -> list[Event]:
+    """The newest events of a type, oldest first, at most `limit`; [] for an unknown search."""
     statement = (
         select(events)
-        .where(events.c.search_id == search_id, events.c.type == "warning")
+        .where(events.c.search_id == search_id, events.c.type == kind)
         .order_by(events.c.number.desc())
         .limit(limit)
     )

@@ -169,6 +169,19 @@ class Backbone(nn.Module):
         nats = self._nats(hidden[scored], targets[scored])
         return nats.new_zeros(targets.shape).masked_scatter(scored, nats)
 
+    def scored(self, hidden: Tensor, targets: Tensor, key_padding: Tensor | None = None) -> Tensor:
+        """Logits of what is scored, in the order of the targets, in float32 or better: (N, V), or (N, n_classes).
+
+        Arguments are those of `nats`; of an adaptive softmax they are log-probabilities.
+        """
+        scored = targets != IGNORE
+        if self.pools:
+            return at_least_float32(self.classes(hidden, key_padding))[scored[:, 0]]
+        x = self._transformed(self._finished(self._unrolled(hidden)[scored]))
+        if isinstance(self.proj_out, AdaptiveSoftmax):
+            return self.proj_out.log_prob(at_least_float32(x))
+        return at_least_float32(self.proj_out(x))
+
     @torch.no_grad()
     def answers(self, hidden: Tensor, key_padding: Tensor | None = None) -> Tensor:
         """The likeliest class of each position, (B, T), or of each sequence, (B, 1)."""

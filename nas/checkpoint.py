@@ -61,11 +61,7 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """
     with safe_open(path, framework="pt") as file:
         state = json.loads(file.metadata()["state"])
-        if state["format_version"] != CHECKPOINT_FORMAT_VERSION:
-            raise InvalidInput(
-                f"checkpoint has format_version {state['format_version']}; this code reads {CHECKPOINT_FORMAT_VERSION}"
-                ": go on with the version of Blockwright that saved it, or submit the search again"
-            )
+        _check_version(state)
         return {name: file.get_tensor(name) for name in file.keys()}, state  # noqa: SIM118 (safe_open is no dict)
 
 
@@ -107,3 +103,24 @@ def prefixed(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     """The tensors under a prefix, without it."""
     start = f"{prefix}."
     return {name.removeprefix(start): tensor for name, tensor in tensors.items() if name.startswith(start)}
+
+
+def read_prefixed(prefix: str, path: Path) -> dict[str, Tensor]:
+    """The tensors of a file under a prefix, without it; nothing else is loaded.
+
+    Raises:
+        InvalidInput: the file is of another format_version.
+    """
+    start = f"{prefix}."
+    with safe_open(path, framework="pt") as file:
+        _check_version(json.loads(file.metadata()["state"]))
+        names = [name for name in file.keys() if name.startswith(start)]  # noqa: SIM118 (safe_open is no dict)
+        return {name.removeprefix(start): file.get_tensor(name) for name in names}
+
+
+def _check_version(state: dict[str, Any]) -> None:
+    if state["format_version"] != CHECKPOINT_FORMAT_VERSION:
+        raise InvalidInput(
+            f"checkpoint has format_version {state['format_version']}; this code reads {CHECKPOINT_FORMAT_VERSION}"
+            ": go on with the version of Blockwright that saved it, or submit the search again"
+        )

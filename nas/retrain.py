@@ -1,7 +1,8 @@
-"""Train one architecture from scratch: the derived one and its baselines under the same recipe and seeds.
+"""Train one architecture: the derived one and its baselines under the same recipe and seeds.
 
-It learns on the weights and alpha parts together, is monitored on validation and scored once, at the end, on test: at
-the length it was trained at, and at each length of the task (nas.lengths).
+It starts from scratch, or from the weights of a finished search (nas.warm), and learns from the data alone, or from a
+teacher beside them (nas.distil): on the weights and alpha parts together. It is monitored on validation and scored
+once, at the end, on test: at the length it was trained at, and at each length of the task (nas.lengths).
 The same seed draws the same windows, in the same order and with the same masks, for every architecture, so that
 differences are paired.
 """
@@ -23,6 +24,7 @@ from nas.config import SearchRequest
 from nas.data.objectives import Batch
 from nas.data.parts import Parts
 from nas.data.streams import Stream, held_out
+from nas.distil import taught
 from nas.heads import IGNORE
 from nas.lengths import LengthScore, score_lengths
 from nas.network import Memory, Network
@@ -40,6 +42,7 @@ from nas.training import (
     weight_step,
     weights_optimiser,
 )
+from nas.warm import copy_supernet
 
 _DATA, _DROPOUT = 8, 9  # streams of the trial's seed; the search uses the first seven
 
@@ -112,10 +115,19 @@ class Retraining:
         architecture: what to train.
         parts: the four parts of the text.
         device: where the network lives.
+        supernet: checkpoint of a finished search of this space, whose weights it starts from; None: from scratch.
+        teacher: that it learns from beside the data, as `retrain.distil` says; None: from the data alone.
     """
 
     def __init__(
-        self, request: SearchRequest, architecture: Architecture, *, parts: Parts, device: str = "cpu"
+        self,
+        request: SearchRequest,
+        architecture: Architecture,
+        *,
+        parts: Parts,
+        device: str = "cpu",
+        supernet: Path | None = None,
+        teacher: Network | None = None,
     ) -> None:
         self.request = request
         self.architecture = architecture
@@ -127,7 +139,12 @@ class Retraining:
         with torch.random.fork_rng(devices=[]):  # modules initialise from the global generator
             torch.manual_seed(request.trials.seed)
             self.network = build(request.network_config(architecture.labels, request.task.vocab_size)).to(device)
-        self.forward = scoring(self.network)
+        if supernet is not None:
+            copy_supernet(self.network, architecture, request.space, supernet)
+        self.forward = self.learning = scoring(self.network)
+        if teacher is not None:
+            assert request.retrain.distil is not None
+            self.learning = taught(self.network, teacher.to(device).eval(), request.retrain.distil)
         self.weights = dict(self.network.named_parameters())
         self.optimiser = weights_optimiser(self.weights, self.method)
         self.stream = Stream(parts.training, request, generator(request.trials.seed, _DATA), device)
@@ -154,7 +171,7 @@ class Retraining:
     def advance(self) -> None:
         """A weight update."""
         losses = loss_parts(
-            self.forward, self.stream.next(), self.stream, method=self.method, dropout=self.dropout, device=self.device
+            self.learning, self.stream.next(), self.stream, method=self.method, dropout=self.dropout, device=self.device
         )
         lr = learning_rate(self.step, self.n_steps, self.method)
         loss = weight_step(losses, self.optimiser, lr=lr, grad_clip=self.method.grad_clip)

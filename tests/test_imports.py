@@ -16,8 +16,8 @@ ROOT = Path(__file__).parent.parent
 PACKAGES = ("nas", "db", "workers", "api")
 TORCH_FREE = (
     "config", "options", "catalog", "architecture", "cost", "derive", "rules", "placement", "errors", "steps", "text",
-    "presets", "specs", "metrics", "ingest", "settled", "layout", "budgets", "permutation", "statements", "verdicts",
-    "confirmation",
+    "presets", "specs", "metrics", "ingest", "settled", "layout", "budgets", "power", "permutation", "statements",
+    "verdicts", "confirmation", "rule_layout",
 )  # fmt: skip
 
 

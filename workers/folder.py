@@ -102,11 +102,17 @@ class FolderStore:
     def estimate(self, found: Mapping[str, Any]) -> None:
         self._on_event("estimate", dict(found))
 
+    def power(self, found: Mapping[str, Any]) -> None:
+        self._on_event("power", dict(found))
+
     def plan(self, trials: Sequence[Planned]) -> None:
         for trial in trials:
             state = "succeeded" if any(saved.last for saved in self._trial(trial.key).saved) else "queued"
             details = {**asdict(trial.key), "n_steps": trial.n_steps, "values": dict(trial.values)}
             self._on_event("trial", {"trial": str(trial.key), "state": state, **details})
+
+    def trial_id(self, key: TrialKey) -> str:
+        return str(key)
 
     def begin(self, key: TrialKey) -> None:
         self._trial(key)

@@ -164,6 +164,12 @@ class Recorder:
             if events.first(connection, self._lease.search_id, "estimate") is None:  # else an earlier attempt told it
                 events.append(connection, self._lease, [("estimate", found)])
 
+    def power(self, found: Mapping[str, Any]) -> None:
+        with transaction(self._engine) as connection:
+            told = events.newest(connection, self._lease.search_id, "power")
+            if all(event.data != found for event in told):  # else an earlier attempt told it
+                events.append(connection, self._lease, [("power", found)])
+
     def plan(self, trials: Sequence[Planned]) -> None:
         wanted = [
             trial_rows.NewTrial(
@@ -174,6 +180,9 @@ class Recorder:
         with transaction(self._engine) as connection:
             rows = trial_rows.ensure(connection, self._lease, wanted)
         self._ids.update({each.key: row.id for each, row in zip(trials, rows, strict=True)})
+
+    def trial_id(self, key: TrialKey) -> str:
+        return self._ids[key]
 
     def begin(self, key: TrialKey) -> None:
         with transaction(self._engine) as connection:

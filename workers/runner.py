@@ -12,7 +12,7 @@ from nas.cost import LatencyTable
 from nas.measure import PairedLatency
 from workers import stages
 from workers.folder import write_json
-from workers.stages import Comparison, Derived, Inputs, Searched
+from workers.stages import Comparison, Derived, Inputs, Searched, Trained
 from workers.stopwatch import Stopwatch
 from workers.store import Stage, Store
 from workers.trainable import file_sha256
@@ -45,9 +45,16 @@ def run_search(request: SearchRequest, store: Store, trials: TrialRunner) -> dic
     with stage("deriving"):
         derived = stages.derive_all(inputs, searched, store, trials)
         rule = stages.infer_rule(derived, store)
+        statements = stages.infer_statements(inputs, derived, store)
     with stage("retraining"):
-        winner, parent = stages.retrain(inputs, searched, derived, store, trials)
-        comparison = stages.compare(inputs, winner, parent, store, trials)
+        trained = stages.retrain(inputs, searched, derived, store, trials)
+        winner, parent = trained.derived, trained.parent
+        comparison = stages.compare(inputs, trained, store, trials)
+        others = [name for name in trained.layouts if name not in ("derived", "teacher")]
+        comparisons = stages.compare_layouts(
+            inputs, "derived", others, trained.layouts, store, trials, untimed=trained.runners_up
+        )
+        said = stages.confirm_statements(inputs, searched, statements, trained, store, trials)
     with stage("exporting"):
         exported = stages.export(inputs, winner, comparison, store)
     seconds = {**stopwatch.seconds, "total": stopwatch.total}
@@ -57,14 +64,18 @@ def run_search(request: SearchRequest, store: Store, trials: TrialRunner) -> dic
         "parent": parent.derived.entry if parent else None,
         **stages.describe_samples(inputs, searched),
         "rule": rule,
+        "rules": said,
         **_compared(comparison, inputs.request.task),
+        "retrained": stages.describe_layouts(inputs, trained.layouts),
+        "comparisons": comparisons,
+        "power": list(trained.power),
         "metrics": metrics.report(
             inputs.request.task, inputs.data.corpus, winner.outcomes, parent.outcomes if parent else ()
         ),
         "lengths": stages.at_lengths(inputs.request.task, winner, parent),
         "positions": {"derived": winner.positions, "parent": parent.positions if parent else None},
         "export": exported,
-        "cut_short": [*searched.cut_short, *winner.cut_short, *(parent.cut_short if parent else ())],
+        "cut_short": _cut_short(searched, trained),
         "estimate": {**inputs.estimate, "measured": took},
         "seconds": seconds,
     }
@@ -112,6 +123,12 @@ def _describe(inputs: Inputs, searched: Searched, derived: list[Derived], store:
         ],
         "architectures": [each.entry for each in derived],
     }
+
+
+def _cut_short(searched: Searched, trained: Trained) -> list[str]:
+    """Of every trial that a figure is of, once: equal networks share their trials."""
+    lines = [line for each in trained.layouts.values() for line in each.cut_short]
+    return list(dict.fromkeys([*searched.cut_short, *lines]))
 
 
 def _table(table: LatencyTable) -> dict[str, Any]:

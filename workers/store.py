@@ -149,8 +149,14 @@ class Store(Protocol):
     def estimate(self, found: Mapping[str, Any]) -> None:
         """Tell what a search trial is estimated to take, once per search: a restart says it again."""
 
+    def power(self, found: Mapping[str, Any]) -> None:
+        """Tell what a comparison can show before it runs, once: a restart says it again."""
+
     def plan(self, trials: Sequence[Planned]) -> None:
         """These trials will run; those known from before are left as they are."""
+
+    def trial_id(self, key: TrialKey) -> str:
+        """What a planned trial is named elsewhere: its id in the database, or its key where there is none."""
 
     def begin(self, key: TrialKey) -> None:
         """A planned trial starts, or starts again."""

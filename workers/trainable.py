@@ -21,7 +21,8 @@ from nas.architecture import Architecture
 from nas.config import Resources, SearchRequest, read_request
 from nas.cost import LatencyTable
 from nas.measure import device_description
-from nas.retrain import Retraining
+from nas.network import Network
+from nas.retrain import Retraining, load_network
 from nas.search import Search
 from workers import memory
 from workers.data import open_parts
@@ -41,6 +42,8 @@ class TrialSpec:
         folder: the attempt's own; it is there.
         resume: checkpoint to go on from.
         until: it stops to wait, saved, at its first report from this weight update on; None: it runs to its end.
+        supernet: checkpoint of a search that a retraining starts from; None: from scratch.
+        teacher: {"architecture", "checkpoint"} of a finished retraining that this one learns from; None: from nobody.
     """
 
     key: TrialKey
@@ -51,6 +54,8 @@ class TrialSpec:
     folder: str
     resume: str | None
     until: int | None = None
+    supernet: str | None = None
+    teacher: Mapping[str, Any] | None = None
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -129,7 +134,20 @@ def _load(spec: TrialSpec, request: SearchRequest, device: str) -> Search | Retr
         table = LatencyTable.model_validate(spec.table)
         work = Search(memory.fitted(request, parts, table, device), parts=parts, table=table, device=device)
     else:
-        work = Retraining(request, Architecture.from_json(dict(spec.architecture)), parts=parts, device=device)
+        work = Retraining(
+            request,
+            Architecture.from_json(dict(spec.architecture)),
+            parts=parts,
+            device=device,
+            supernet=Path(spec.supernet) if spec.supernet and spec.resume is None else None,
+            teacher=_teacher(spec.teacher, request) if spec.teacher is not None else None,
+        )
     if spec.resume is not None:
         work.load(Path(spec.resume))
     return work
+
+
+def _teacher(teacher: Mapping[str, Any], request: SearchRequest) -> Network:
+    architecture = Architecture.from_json(dict(teacher["architecture"]))
+    config = request.network_config(architecture.labels, request.task.vocab_size)
+    return load_network(Path(teacher["checkpoint"]), config)

@@ -13,6 +13,8 @@ from nas import presets
 from nas.config.base import Config, one_line, reason
 from nas.config.budget import Budget
 from nas.config.method import Method
+from nas.config.retrain import Retrain as Retrain
+from nas.config.retrain import check_baselines
 from nas.config.space import SearchSpace
 from nas.config.task import DataSizes, Task
 from nas.errors import InvalidInput
@@ -50,19 +52,6 @@ class Range(Config):
     def whole(self, method: Method) -> bool:
         """Whether the field takes whole numbers only; then those between the bounds are drawn."""
         return isinstance(getattr(method, self.pointer.removeprefix("/method/")), int)
-
-
-class Retrain(Config):
-    """One recipe for the derived architectures and the baselines, with the same seeds."""
-
-    n_steps: int = Field(800, ge=1, le=10_000_000, description="weight updates of each retraining")
-    n_seeds: int = Field(2, ge=1, le=64, description="seeds shared by all architectures")
-    baselines: tuple[Literal["interleaved", "present"], ...] = Field(
-        ("interleaved",),
-        description="always trained beside; present: the labels of space.layout, and what the derived one is held "
-        "against, in the place of the interleaved parent",
-    )
-    test_windows: int = Field(512, ge=8, le=65536, description="test windows that quality is reported on")
 
 
 class Resources(Config):
@@ -169,14 +158,10 @@ class SearchRequest(Config):
                 f"{', '.join(sorted(families))}; without them set retrain.baselines to [], and bounds of the budget in "
                 "numbers, not as ratios"
             )
-        if "present" in self.retrain.baselines and self.space.present is None:
-            raise ValueError(
-                "retrain.baselines has 'present' but space.layout does not say what stands in each slot; give every "
-                "slot its present label, or leave 'present' out"
-            )
+        check_baselines(self.retrain, self.space)
         if self.trials.n_samples > 1 and not self.ranges:
             raise ValueError(f"n_samples is {self.trials.n_samples} but ranges is empty; nothing would vary")
-        last_seed = self.trials.seed + max(self.trials.n_seeds, self.retrain.n_seeds) - 1
+        last_seed = self.trials.seed + max(self.trials.n_seeds, self.retrain.n_seeds) + self.retrain.confirm_seeds - 1
         if last_seed >= 2**31:
             raise ValueError(
                 f"the last seed is {last_seed}; it must be below 2^31, so begin with a smaller trials.seed"
@@ -196,7 +181,17 @@ class SearchRequest(Config):
             for bounds in product((one.low, one.high), (other.low, other.high)):
                 self.method_with({one.pointer: bounds[0], other.pointer: bounds[1]})
         self._check_rows()
+        self._check_lrs()
         return self
+
+    def _check_lrs(self) -> None:
+        highest = max([self.method.lr, *(varied.high for varied in self.ranges if varied.pointer == "/method/lr")])
+        for factor in self.retrain.lrs:
+            if not 0 < highest * factor <= 1:
+                raise ValueError(
+                    f"retrain.lrs has {factor:g}, which makes a learning rate of {highest * factor:g} of {highest:g}; "
+                    "it must be above 0, and at most 1"
+                )
 
     def _check_rows(self) -> None:
         lows = {varied.pointer: varied.low for varied in self.ranges}
@@ -207,8 +202,13 @@ class SearchRequest(Config):
                 f"every batch, so batch_size must be at least {self.resources.n_ranks}"
             )
 
+    @property
+    def decodes(self) -> bool:
+        """Whether the networks are decoders that predict tokens one by one."""
+        return self.space.causal and not self.task.classifies
+
     def _check_decodes(self, subject: str) -> None:
-        if not self.space.causal or self.task.classifies:
+        if not self.decodes:
             kind = "an encoder" if not self.space.causal else "a classifier"
             raise ValueError(
                 f"{subject} is of decoders that predict tokens one by one, and this is {kind}; leave it out"

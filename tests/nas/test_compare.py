@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nas.compare import compare_quality
+from nas.compare import compare_quality, t_half_width
 from nas.errors import InvalidInput
+from nas.power import in_sds
 
 
 def losses(n_seeds: int, n_windows: int, seed: int = 0) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
@@ -39,9 +40,45 @@ def test_equal_losses_cannot_be_told_apart() -> None:
 
 
 def test_seeds_that_disagree_cannot_tell_however_many_windows() -> None:
-    parent = losses(2, 4096)
-    assert compare_quality(parent + np.array([[-0.05], [0.02]]), parent).verdict == "cannot tell"
-    assert compare_quality(parent + np.array([[-0.05], [-0.02]]), parent).verdict == "better"
+    parent = losses(6, 4096)
+    shifts = np.array([[-0.05], [-0.02], [-0.04], [-0.03], [-0.05], [-0.03]])
+    assert compare_quality(parent + shifts, parent).verdict == "better"
+    assert compare_quality(parent + shifts * [[1], [1], [1], [-1], [-1], [-1]], parent).verdict == "cannot tell"
+    # Two of them agree in sign by chance every other time.
+    assert compare_quality(parent[:2] + shifts[:2], parent[:2]).verdict == "cannot tell"
+
+
+@pytest.mark.parametrize("n_seeds", [2, 3, 6])
+@pytest.mark.parametrize("noise", [(0.1, 0.05, 0.1), (0.1, 0.8, 0.4)], ids=["of seeds", "of both"])
+def test_the_interval_of_few_seeds_holds_the_true_mean_as_often_as_it_says(
+    n_seeds: int, noise: tuple[float, float, float]
+) -> None:
+    """Redrawn seeds, as percentile bootstraps have them, came to 58% of 2 and 72% of 3 in the first case."""
+    rng, covered = np.random.default_rng(n_seeds), 0
+    of_seed, of_window, own = noise
+    for _ in range(300):
+        shape = (n_seeds, 64)
+        differences = rng.normal(0, of_seed, (n_seeds, 1)) + rng.normal(0, of_window, 64) + rng.normal(0, own, shape)
+        found = compare_quality(differences, np.zeros(shape), neighbours=False, n_resamples=200)
+        covered += found.low <= 0 <= found.high
+    assert covered / 300 >= 0.91  # 95% less 3 standard errors
+
+
+def test_what_it_could_have_found_is_told_with_the_spread_that_it_saw() -> None:
+    rng = np.random.default_rng(0)
+    parent = losses(3, 512)
+    shifts = rng.normal(0, 0.02, (3, 1))
+    found = compare_quality(parent + shifts, parent)
+    expected = in_sds(3) * float(shifts.std(ddof=1)) / math.log(2)
+    assert found.detectable == pytest.approx(expected, rel=1e-6)  # all windows differ alike, so they add nothing
+    assert compare_quality(parent[0] + 0.02, parent[0]).detectable is None
+    noisy = compare_quality(parent + shifts + rng.normal(0, 0.3, 512), parent)
+    assert noisy.detectable is not None
+    assert noisy.detectable > expected
+
+
+def test_the_half_width_is_student_s() -> None:
+    assert t_half_width([1.0, 2.0, 3.0]) == pytest.approx(4.3027 / math.sqrt(3), abs=1e-4)
 
 
 def test_neighbouring_windows_that_go_together_widen_the_interval() -> None:

@@ -159,6 +159,26 @@ def refusals(request: dict[str, Any] | str) -> list[tuple[str, str]]:
             "Value error, retrain.baselines has 'present' but space.layout does not say what stands in each slot; "
             "give every slot its present label, or leave 'present' out",
         ),
+        (
+            "retrain.baselines", ["antisandwich"], "retrain.baselines.0",
+            "Input should be 'interleaved', 'present', 'sandwich', 'par', 'random', 'all-ffn' or 'all-attention'",
+        ),
+        ("retrain.lrs", [0.5, -1], "retrain.lrs", "Value error, lrs has -1; a factor of method.lr must be above 0"),
+        ("retrain.lrs", [2, 2], "retrain.lrs", "Value error, lrs [2.0, 2.0] has a factor twice"),
+        (
+            "retrain.lrs", [1, 1000], "",
+            "Value error, retrain.lrs has 1000, which makes a learning rate of 2 of 0.002; it must be above 0, and at "
+            "most 1",
+        ),
+        ("retrain.n_random", 0, "retrain.n_random", "Input should be greater than or equal to 1"),
+        ("retrain.start", "warm", "retrain.start", "Input should be 'scratch' or 'supernet'"),
+        ("retrain.distil", {"weight": 0}, "retrain.distil.weight", "Input should be greater than 0"),
+        ("retrain.distil", {"temperature": 0}, "retrain.distil.temperature", "Input should be greater than 0"),
+        (
+            "retrain", {"distil": {}, "baselines": ["sandwich"]}, "",
+            "Value error, retrain.distil is given but no parent is trained that could teach; put 'interleaved' or "
+            "'present' into retrain.baselines",
+        ),
         ("name", "two\nlines", "name", r"String should match pattern '^[^\x00-\x1f\x7f-\x9f]+$'"),
         ("name", "\x9b2J clears terminals", "name", r"String should match pattern '^[^\x00-\x1f\x7f-\x9f]+$'"),
         ("format_version", 2, "format_version", "Input should be 1"),
@@ -319,6 +339,63 @@ def test_network_config_holds_the_chosen_blocks_with_their_options_slot_by_slot(
     assert config.shape == Shape(64, 4, 128, True, "rotary")
     assert config.slots == (SlotConfig("ffn", asdict(FfnOptions(ratio=2))), SlotConfig("identity", {}))
     assert (config.vocab_size, config.norm) == (256, "layer")
+
+
+@pytest.mark.parametrize(
+    ("name", "candidates", "n_slots", "message"),
+    [
+        (
+            "sandwich", ["ffn", "sgu"], 8,
+            "retrain.baselines has 'sandwich', which needs candidates of family attention and ffn; the space has ffn, "
+            "sgu",
+        ),
+        ("par", ["ffn", "sgu"], 8, "retrain.baselines has 'par', which needs candidates of family attention and ffn;"),
+        ("all-ffn", ["sgu"], 8, "retrain.baselines has 'all-ffn', which needs candidates of family ffn; the space has"),
+        ("all-attention", ["ffn"], 8, "retrain.baselines has 'all-attention', which needs candidates of family attent"),
+        (
+            "sandwich", ["attention", "ffn"], 7,
+            "retrain.baselines has 'sandwich' but space.n_slots is 7; a sandwich has as many attention as ffn blocks, "
+            "and below 4 slots it is the interleaved parent: give an even number from 4 on, or leave it out",
+        ),
+        ("sandwich", ["attention", "ffn"], 2, "retrain.baselines has 'sandwich' but space.n_slots is 2; a sandwich"),
+        (
+            "par", ["attention", "ffn"], 4,
+            "retrain.baselines has 'par' but space.n_slots is 4; at its ratio of 5 : 1 there is no attention below 5 "
+            "slots, so give as many, or leave it out",
+        ),
+    ],
+)  # fmt: skip
+def test_baselines_that_a_space_cannot_build_are_refused(
+    name: str, candidates: list[str], n_slots: int, message: str
+) -> None:
+    request = {"space": {"candidates": candidates, "n_slots": n_slots}, "retrain": {"baselines": [name]}}
+    ((place, told),) = refusals(request)
+    assert place == ""
+    assert told.startswith(f"Value error, {message}")
+
+
+def test_the_highest_learning_rate_of_a_range_is_what_lrs_multiply() -> None:
+    ranges = [{"pointer": "/method/lr", "low": 0.001, "high": 0.3}]
+    assert refusals({"ranges": ranges, "retrain": {"lrs": [4]}}) == [
+        (
+            "",
+            "Value error, retrain.lrs has 4, which makes a learning rate of 1.2 of 0.3; it must be above 0, and at "
+            "most 1",
+        )
+    ]
+
+
+def test_a_retraining_stored_by_an_older_version_means_what_it_did() -> None:
+    older = {"n_steps": 800, "n_seeds": 2, "baselines": ["interleaved"], "test_windows": 512}
+    retrain = SearchRequest.model_validate({"retrain": older}).retrain
+    assert (retrain.lrs, retrain.start, retrain.distil) == ((), "scratch", None)
+    assert retrain.most_trials(3) == (3 + 1) * 2
+
+
+def test_all_trainings_are_counted_before_they_are_run() -> None:
+    retrain = {"baselines": ["interleaved", "par", "random"], "n_random": 4, "n_seeds": 5, "lrs": [0.5, 1, 2]}
+    request = SearchRequest.model_validate({"retrain": {**retrain, "distil": {}}})
+    assert request.retrain.most_trials(2) == (2 + 2 + 4 + 1) * (5 + 2)  # the teacher is one more
 
 
 @pytest.mark.parametrize(

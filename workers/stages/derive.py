@@ -1,4 +1,4 @@
-"""Derive: an architecture of each seed, and the rule line over them."""
+"""Derive: an architecture of each seed."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from nas import rules
-from nas.architecture import Architecture, interleaved
+from nas.architecture import Architecture
+from nas.baselines import baseline
 from nas.derive import leading
 from nas.errors import SearchFailed
 from nas.guards import untrained
@@ -21,6 +21,8 @@ from workers.stages.passed_on import Derived, Inputs, Searched
 from workers.store import Store, TrialKey
 from workers.trials import TrialRunner
 
+BASELINES = ("interleaved", "present", "sandwich", "par", "all-ffn", "all-attention")  # in the order they are trained
+ROLES = {"interleaved": "parent"}  # where a layout's role in the store is not its name
 _CORRECTION_ROUNDS = 64  # of each look at a derived architecture, before it is retrained
 
 
@@ -52,18 +54,15 @@ def derive_all(inputs: Inputs, searched: Searched, store: Store, trials: TrialRu
                 f"seed {seed}: no slot's alpha moved beyond chance; the parsimony pass began at a path that chance "
                 "drew, and its comparisons alone decide"
             )
-        derived.append(_keep("argmax", best, inputs, store, key, record))
-        derived.append(_keep("budget", within.architecture, inputs, store, key, record, within.timed))
+        derived.append(keep("argmax", best, inputs, store, key, record))
+        derived.append(keep("budget", within.architecture, inputs, store, key, record, within.timed))
     if not derived:
         raise SearchFailed(reasons[0])
     for reason in reasons:
         store.warn(reason)
-    if "interleaved" in request.retrain.baselines:
-        derived.append(_keep("parent", interleaved(request.space), inputs, store, None))
-    if "present" in request.retrain.baselines:
-        assert request.space.present is not None  # or the request is refused
-        present = Architecture(request.space.present, request.space.candidates)
-        derived.append(_keep("present", present, inputs, store, None))
+    for name in BASELINES:  # random ones are drawn beside what is chosen of these
+        if name in request.retrain.baselines:
+            derived.append(keep(ROLES.get(name, name), baseline(name, request.space), inputs, store, None))
     return derived
 
 
@@ -89,7 +88,7 @@ def _within_budget(inputs: Inputs, record: StepRecord, key: TrialKey, store: Sto
     return within
 
 
-def _keep(
+def keep(
     role: str,
     architecture: Architecture,
     inputs: Inputs,
@@ -97,7 +96,20 @@ def _keep(
     key: TrialKey | None,
     record: StepRecord | None = None,
     timed: PairedLatency | None = None,
+    known: str | None = None,
 ) -> Derived:
+    """An architecture in the store, with its line of result.json.
+
+    Args:
+        role: how it came to be; of a search, one architecture has it, or one of each trial.
+        architecture: what is kept.
+        inputs: of the search.
+        store: where it is kept.
+        key: of the trial that it was derived from; None: from none.
+        record: the last one of that trial.
+        timed: it beside its parent.
+        known: its id, where the store has it already, under whatever role.
+    """
     request, table = inputs.request, inputs.table
     entry: dict[str, Any] = {
         "role": role,
@@ -110,13 +122,5 @@ def _keep(
         "expected_ms": record.expected_ms if record else None,  # of alpha: how far its mixture is from what is built
         "bounds": kept(request, table, architecture, record, timed),
     }
-    found = store.architecture(entry, architecture.to_json(request.space.shape()), key)
+    found = known or store.architecture(entry, architecture.to_json(request.space.shape()), key)
     return Derived(found, role, architecture, entry, key.seed if key else None)
-
-
-def infer_rule(derived: Sequence[Derived], store: Store) -> dict[str, Any]:
-    """The rule line over the seeds' architectures, with its evidence."""
-    found = rules.describe([each.architecture for each in derived if each.role == "budget"])
-    statement: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(found)))  # lists, as a reader of JSON gets
-    store.rule(statement)
-    return statement

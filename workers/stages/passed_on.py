@@ -82,12 +82,16 @@ class Retrained:
     """One architecture after its retraining, a result and a checkpoint per seed.
 
     Args:
+        lr: that it was trained with.
+        trials: their ids in the store, seeds in order.
         cut_short: a line for each seed that max_minutes ended.
     """
 
     derived: Derived
     results: Mapping[int, RetrainResult]
     checkpoints: Mapping[int, Saved]
+    lr: float
+    trials: Sequence[str]
     cut_short: Sequence[str] = ()
 
     @property
@@ -118,6 +122,31 @@ class Retrained:
     def best(self) -> Saved:
         """The checkpoint of the seed that validates best."""
         return self.checkpoints[min(self.results, key=lambda seed: (self.results[seed].val_loss, seed))]
+
+
+@dataclass(frozen=True)
+class Trained:
+    """All that a search has retrained.
+
+    Args:
+        layouts: by name: `derived`, the one that validates best, then `derived 2` and so on, then the baselines, and
+            `teacher` where there was one.
+        parent: what the derived one is held against first; None without one.
+        power: what the comparisons could show, as it was told before they ran (`workers.stages.power`).
+    """
+
+    layouts: Mapping[str, Retrained]
+    parent: Retrained | None
+    power: Sequence[Mapping[str, Any]]
+
+    @property
+    def derived(self) -> Retrained:
+        return self.layouts["derived"]
+
+    @property
+    def runners_up(self) -> list[str]:
+        """Names of the derived ones that validate less well."""
+        return [name for name in self.layouts if name.startswith("derived ")]
 
 
 @dataclass(frozen=True)

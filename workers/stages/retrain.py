@@ -1,59 +1,129 @@
-"""Retrain: every distinct derived architecture and the parent, by one recipe and the same seeds."""
+"""Retrain: every distinct derived architecture and its baselines, by one recipe and with the same seeds."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from nas.errors import SearchFailed
-from nas.retrain import read_result
-from workers.stages.passed_on import Derived, Inputs, Retrained, Searched
-from workers.stages.running import cut_short, finished, run, seeds_of
-from workers.store import Planned, Store, TrialKey
+from nas.architecture import Architecture
+from nas.baselines import TOLERANCE, baseline, random_stacks
+from workers.stages.derive import BASELINES, ROLES, keep
+from workers.stages.numbering import Numbering
+from workers.stages.passed_on import Derived, Inputs, Retrained, Searched, Trained
+from workers.stages.power import tell_by_retrainings, tell_by_searches
+from workers.stages.running import seeds_of
+from workers.stages.training import Recipe, train
+from workers.store import Store
 from workers.trials import TrialRunner
 
 
 def retrain(
     inputs: Inputs, searched: Searched, derived: Sequence[Derived], store: Store, trials: TrialRunner
-) -> tuple[Retrained, Retrained | None]:
-    """Train every distinct derived architecture and the parent afresh, by one recipe and with the same seeds.
+) -> Trained:
+    """Train every distinct derived architecture and the baselines afresh; equal networks are trained once.
 
-    Returns:
-        The derived one that validates best, and what it is held against: the present model where the request asks for
-        it, else the parent; None where it asks for no baseline.
+    What the comparisons can show is told before they run. Random stacks are drawn when it is known which architecture
+    is *the* derived one, since they cost what it does.
+
+    Raises:
+        SearchFailed: a retraining failed, of a grid of learning rates all of an architecture.
+    """
+    request = inputs.request
+    seeds = seeds_of(request, request.retrain.n_seeds)
+    recipe = Recipe(searched.values, searched.sample, _teacher(inputs, store))
+    wanted = [each for each in derived if each.role != "argmax"]
+    draws = "random" in request.retrain.baselines
+    distinct = {each.architecture.hash for each in wanted}
+    power = [tell_by_searches(inputs, searched, len(seeds), store)] if draws or len(distinct) > 1 else []
+    if request.retrain.start == "supernet":
+        store.warn(
+            "retrain.start is supernet: the search trained the blocks of what it derived most, which favours it over "
+            "the baselines; to compare architectures alone, start from scratch"
+        )
+    trained = train(inputs, wanted, seeds, recipe, store, trials)
+    own = _own(derived, trained)
+    layouts = {f"derived {place}" if place > 1 else "derived": each for place, each in enumerate(own, 1)}
+    store.chosen(own[0].derived.id)
+    for each in derived:
+        for name in BASELINES:
+            if each.role == ROLES.get(name, name):
+                layouts[name] = dataclasses.replace(trained[each.architecture.hash], derived=each)
+    if draws:
+        if len(trained) > 1 and len(seeds) > 1:
+            power.append(tell_by_retrainings(inputs, [*trained.values()], len(seeds), store))
+        stacks = _random(inputs, own, store)
+        trained = train(inputs, stacks, seeds, recipe, store, trials)
+        layouts |= {each.role: trained[each.architecture.hash] for each in stacks}
+    parent = layouts.get("present", layouts.get("interleaved"))
+    if recipe.teacher is not None:
+        teacher = train(inputs, [recipe.teacher], seeds, recipe.plain, store, trials)
+        layouts["teacher"] = teacher[recipe.teacher.architecture.hash]
+    return Trained(layouts, parent, power)
+
+
+def train_layouts(
+    inputs: Inputs,
+    layouts: Mapping[str, Architecture],
+    seeds: Sequence[int],
+    values: Mapping[str, float],
+    store: Store,
+    trials: TrialRunner,
+    *,
+    sample: int = 0,
+) -> dict[str, Retrained]:
+    """Train layouts of one's own by the recipe of the request; for stages behind `retrain`.
+
+    Each distinct network is trained once. Trials are numbered on from those that the search has; a network that was
+    trained before has its number, and of seeds that it was trained with nothing runs again.
+
+    Args:
+        inputs: of the search.
+        layouts: by name. A new network's name becomes its role in the store, at most 32 characters: it must be one that
+            no other architecture of the search has.
+        seeds: the same of all; fresh ones confirm what others have found.
+        values: of hyper-parameters, as the search has them (`Searched.values`).
+        store: where trials are kept.
+        trials: runs them.
+        sample: of the search (`Searched.sample`), whose supernets a warm start is from.
 
     Raises:
         SearchFailed: a retraining failed.
     """
+    numbering = Numbering(store.folder)
+    wanted = {
+        name: keep(name, architecture, inputs, store, None, known=numbering.architecture_of(architecture.hash))
+        for name, architecture in layouts.items()
+    }
+    recipe = Recipe(values, sample, _teacher(inputs, store))
+    trained = train(inputs, [*wanted.values()], seeds, recipe, store, trials)
+    return {name: dataclasses.replace(trained[each.architecture.hash], derived=each) for name, each in wanted.items()}
+
+
+def _teacher(inputs: Inputs, store: Store) -> Derived | None:
+    """The parent, as a teacher of all others; None where nobody is taught."""
     request = inputs.request
-    distinct: list[Derived] = []
-    for each in derived:
-        # Equal networks are trained once; a parent that was also derived stands for both.
-        if each.role != "argmax" and each.architecture.hash not in [known.architecture.hash for known in distinct]:
-            distinct.append(each)
-    seeds = seeds_of(request, request.retrain.n_seeds)
-    planned = [
-        Planned(TrialKey("retrain", number, seed), request.retrain.n_steps, searched.values, each.id)
-        for number, each in enumerate(distinct)
-        for seed in seeds
-    ]
-    architectures = {number: each.architecture for number, each in enumerate(distinct)}
-    failures = run(inputs, planned, architectures, store, trials)
-    if failures:
-        key, why = next(iter(failures.items()))
-        raise SearchFailed(f"trial {key} failed: {why}")
-    trained: dict[str, Retrained] = {}
-    for number, each in enumerate(distinct):
-        keys = {seed: TrialKey("retrain", number, seed) for seed in seeds}
-        checkpoints = {seed: finished(store, key) for seed, key in keys.items()}
-        results = {seed: read_result(saved.path) for seed, saved in checkpoints.items()}
-        cut = [line for key in keys.values() for line in cut_short(key, store.records(key)[-1])]
-        trained[each.architecture.hash] = Retrained(each, results, checkpoints, cut)
-    candidates = [trained[each.architecture.hash] for each in derived if each.role == "budget"]
-    winner = min(candidates, key=lambda each: (each.val_loss, each.derived.seed))
-    store.chosen(winner.derived.id)
-    baselines = {each.role: each for each in derived if each.role in ("present", "parent")}
-    against = baselines.get("present", baselines.get("parent"))
-    if against is None:
-        return winner, None
-    return winner, dataclasses.replace(trained[against.architecture.hash], derived=against)
+    if request.retrain.distil is None:
+        return None
+    name = "present" if "present" in request.retrain.baselines else "interleaved"
+    return keep(ROLES.get(name, name), baseline(name, request.space), inputs, store, None)
+
+
+def _own(derived: Sequence[Derived], trained: Mapping[str, Retrained]) -> list[Retrained]:
+    """The distinct derived architectures, best first: by validation, never by test."""
+    own = {each.architecture.hash: each for each in reversed(derived) if each.role == "budget"}
+    found = [dataclasses.replace(trained[network], derived=each) for network, each in own.items()]
+    return sorted(found, key=lambda each: (each.val_loss, each.derived.seed))
+
+
+def _random(inputs: Inputs, own: Sequence[Retrained], store: Store) -> list[Derived]:
+    """The random baselines; fewer, and told, where the space does not hold as many."""
+    request, chosen = inputs.request, own[0].derived.architecture
+    others = [each.derived.architecture for each in own[1:]]
+    n = request.retrain.n_random
+    stacks = random_stacks(request, inputs.table, chosen, n, seed=request.trials.seed, without=others)
+    if len(stacks) < n:
+        store.warn(
+            f"retrain.n_random is {n}, but the space holds {len(stacks)} other stacks within {TOLERANCE:.0%} of the "
+            "derived one's predicted latency"
+        )
+    return [keep(f"random {number}", each, inputs, store, None) for number, each in enumerate(stacks, 1)]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from nas import guards
 from nas.architecture import Architecture
@@ -15,16 +17,37 @@ from workers.trainable import TrialSpec
 from workers.trials import TrialRunner
 
 
+@dataclass(frozen=True)
+class Beginning:
+    """What retrainings of a seed begin with beside their data; see `TrialSpec`."""
+
+    supernet: str | None = None
+    teacher: Mapping[str, Any] | None = None
+
+
 def run(
     inputs: Inputs,
     planned: Sequence[Planned],
     architectures: Mapping[int, Architecture],
     store: Store,
     trials: TrialRunner,
+    beginnings: Mapping[int, Beginning],
 ) -> dict[str, str]:
-    """Run what has not ended yet, each from its newest checkpoint; returns why trials failed, by `str(key)`."""
+    """Run retrainings that have not ended yet, each from its newest checkpoint; returns why trials failed.
+
+    Args:
+        inputs: of the search.
+        planned: all of them.
+        architectures: by the number of the retraining.
+        store: where they are kept.
+        trials: runs them.
+        beginnings: by seed.
+
+    Returns:
+        Reasons by `str(key)`.
+    """
     store.plan(planned)
-    return go_on(inputs, planned, architectures, {}, store, trials)
+    return go_on(inputs, planned, architectures, {}, store, trials, beginnings)
 
 
 def go_on(
@@ -34,6 +57,7 @@ def go_on(
     until: Mapping[int, int | None],
     store: Store,
     trials: TrialRunner,
+    beginnings: Mapping[int, Beginning] | None = None,
 ) -> dict[str, str]:
     """As `run`, of trials that the store knows.
 
@@ -51,6 +75,7 @@ def go_on(
         # Made here and not by the trial: one that outlives its search must not bring back a folder that was deleted.
         folder.mkdir(parents=True, exist_ok=True)
         architecture = architectures.get(each.key.sample)
+        beginning = (beginnings or {}).get(each.key.seed, Beginning())
         specs.append(
             TrialSpec(
                 key=each.key,
@@ -61,6 +86,8 @@ def go_on(
                 folder=str(folder),
                 resume=str(newest.path) if newest is not None else None,
                 until=stop,
+                supernet=beginning.supernet,
+                teacher=beginning.teacher,
             )
         )
     failures = trials.run(specs, store) if specs else {}
