@@ -363,7 +363,7 @@ class RuleLine(BaseModel, extra="allow"):
     """What the architectures of the seeds have in common; beside the line, the numbers behind it."""
 
     statement: str
-    verdict: Literal["not confirmed"]
+    verdict: Literal["suggested"]
 
 
 class Export(BaseModel):
@@ -491,7 +491,7 @@ class Layout(BaseModel):
     zone: Zone
     spacing: Spacing
     statement: str = Field(description="one line for people; slots are counted from 1 there")
-    verdict: Literal["not confirmed"]
+    verdict: Literal["suggested"]
     found_at: FoundAt
 
 

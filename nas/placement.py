@@ -44,7 +44,7 @@ class Layout:
     attention: tuple[int, ...]
     ratio: Fraction
     statement: str
-    verdict: Literal["not confirmed"]
+    verdict: Literal["suggested"]
 
 
 def attention_positions(
@@ -133,7 +133,7 @@ def apply_rule(
         attention=positions,
         ratio=p,
         statement=(
-            f"{placed}; suggested by {count(rule.n_searches, 'search', 'searches')} with {count(rule.n_seeds, 'seed')} "
+            f"{placed}; found by {count(rule.n_searches, 'search', 'searches')} with {count(rule.n_seeds, 'seed')} "
             f"at {found_at(request)}: {rule.verdict}, and not measured at {count(n_slots, 'slot')}"
         ),
         verdict=rule.verdict,

@@ -1,8 +1,8 @@
 """What the architectures of several seeds have in common, said with its evidence.
 
 p : 1 is all blocks : attention blocks (par-search.md, correction 1); a skipped slot holds no block. What is inferred
-here is a description of what was found: only retraining against baselines of equal cost could confirm it as a rule,
-and nothing in this module does, so the verdict is always "not confirmed".
+here is a description of what was found, so the verdict is always "suggested": what is tested, and may be supported, are
+the statements of nas.statements.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class RuleStatement:
 
     Args:
         statement: the line for people; slots are counted from 1 there.
-        verdict: "not confirmed": inferred from searches, not retrained against baselines of equal cost.
+        verdict: "suggested": a description; nas.statements and nas.verdicts say what there is to it.
         n_searches: searches behind it.
         n_seeds: seeds behind it, over all searches.
         n_slots: slots L of each architecture.
@@ -34,7 +34,7 @@ class RuleStatement:
     """
 
     statement: str
-    verdict: Literal["not confirmed"]
+    verdict: Literal["suggested"]
     n_searches: int
     n_seeds: int
     n_slots: int
@@ -49,7 +49,15 @@ class RuleStatement:
     def from_json(cls, body: Mapping[str, Any]) -> RuleStatement:
         """The statement of a stored body, the JSON of `dataclasses.asdict`; fields of a newer version are left out."""
         known = {each.name for each in fields(cls)}
-        return cls(**{name: _tuples(value) for name, value in body.items() if name in known})
+        return cls(**{name: _tuples(value) for name, value in of_today(body).items() if name in known})
+
+
+def of_today(body: Mapping[str, Any]) -> dict[str, Any]:
+    """A rule's stored body in the words of today: an older version called "not confirmed" what is suggested."""
+    if body.get("verdict") != "not confirmed":
+        return dict(body)
+    line = str(body.get("statement", "")).replace(": not confirmed; ", ": suggested; ", 1)
+    return {**body, "verdict": "suggested", "statement": line}
 
 
 def describe(architectures: Sequence[Architecture], *, n_searches: int = 1) -> RuleStatement:
@@ -73,7 +81,7 @@ def describe(architectures: Sequence[Architecture], *, n_searches: int = 1) -> R
     n_attention = sum(map(len, attention))
     ratio = sum(blocks) / n_attention if n_attention else None
     undecided = sum(len(each.undecided) for each in architectures)
-    line = f"{count(n_searches, 'search', 'searches')}, {count(len(architectures), 'seed')}: not confirmed; "
+    line = f"{count(n_searches, 'search', 'searches')}, {count(len(architectures), 'seed')}: suggested; "
     if ratio is None:
         line += f"no attention in any of {count(depths[0], 'slot')} ({_others(families)})"
     else:
@@ -82,7 +90,7 @@ def describe(architectures: Sequence[Architecture], *, n_searches: int = 1) -> R
         line += f"; {count(undecided, 'slot')} undecided"
     return RuleStatement(
         statement=line,
-        verdict="not confirmed",
+        verdict="suggested",
         n_searches=n_searches,
         n_seeds=len(architectures),
         n_slots=depths[0],

@@ -17,6 +17,7 @@ PACKAGES = ("nas", "db", "workers", "api")
 TORCH_FREE = (
     "config", "options", "catalog", "architecture", "cost", "derive", "rules", "placement", "errors", "steps", "text",
     "presets", "specs", "metrics", "ingest", "settled", "layout", "budgets", "leading", "report", "power",
+    "permutation", "statements", "verdicts", "confirmation", "rule_layout",
     "constrain", "exact", "what_if",
 )  # fmt: skip
 

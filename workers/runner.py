@@ -18,7 +18,7 @@ from nas.measure import PairedLatency
 from workers.folder import write_json
 from workers.software import software
 from workers.stages.compare import compare, compare_layouts, describe_layouts
-from workers.stages.derive import derive_all, infer_rule
+from workers.stages.derive import derive_all
 from workers.stages.estimate import measured
 from workers.stages.export import export
 from workers.stages.lengths import at_lengths
@@ -26,6 +26,7 @@ from workers.stages.measure import measure
 from workers.stages.passed_on import Comparison, Derived, Inputs, Searched, Trained
 from workers.stages.report import report
 from workers.stages.retrain import retrain
+from workers.stages.rules import confirm_statements, infer_rule, infer_statements
 from workers.stages.search import search
 from workers.stages.winner import describe_samples
 from workers.stopwatch import Stopwatch
@@ -60,6 +61,7 @@ def run_search(request: SearchRequest, store: Store, trials: TrialRunner) -> dic
     with stage("deriving"):
         derived = derive_all(inputs, searched, store, trials)
         rule = infer_rule(derived, store)
+        statements = infer_statements(inputs, derived, store)
     with stage("retraining"):
         trained = retrain(inputs, searched, derived, store, trials)
         winner, parent = trained.derived, trained.parent
@@ -68,6 +70,7 @@ def run_search(request: SearchRequest, store: Store, trials: TrialRunner) -> dic
         comparisons = compare_layouts(
             inputs, "derived", others, trained.layouts, store, trials, untimed=trained.runners_up
         )
+        said = confirm_statements(inputs, searched, statements, trained, store, trials)
     with stage("exporting"):
         exported = export(inputs, winner, comparison, store)
     seconds = {**stopwatch.seconds, "total": stopwatch.total}
@@ -77,6 +80,7 @@ def run_search(request: SearchRequest, store: Store, trials: TrialRunner) -> dic
         "parent": parent.derived.entry if parent else None,
         **describe_samples(inputs, searched),
         "rule": rule,
+        "rules": said,
         **_compared(comparison, inputs.request.task),
         "retrained": describe_layouts(inputs, trained.layouts),
         "comparisons": comparisons,

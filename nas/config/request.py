@@ -166,7 +166,7 @@ class SearchRequest(Config):
         check_baselines(self.retrain, self.space)
         if self.trials.n_samples > 1 and not self.ranges:
             raise ValueError(f"n_samples is {self.trials.n_samples} but ranges is empty; nothing would vary")
-        last_seed = self.trials.seed + max(self.trials.n_seeds, self.retrain.n_seeds) - 1
+        last_seed = self.trials.seed + max(self.trials.n_seeds, self.retrain.n_seeds) + self.retrain.confirm_seeds - 1
         if last_seed >= 2**31:
             raise ValueError(
                 f"the last seed is {last_seed}; it must be below 2^31, so begin with a smaller trials.seed"

@@ -8,6 +8,7 @@ from pydantic import Field, field_validator
 
 from nas.config.base import Config
 from nas.config.space import SearchSpace
+from nas.confirmation import FEWEST, N_PLACEMENTS
 
 Baseline = Literal["interleaved", "present", "sandwich", "par", "random", "all-ffn", "all-attention"]
 
@@ -57,6 +58,13 @@ class Retrain(Config):
     distil: Distil | None = Field(
         None, description="every architecture, the parent too, learns from the parent; null: from the data alone"
     )
+    confirm_seeds: int = Field(
+        0,
+        ge=0,
+        le=64,
+        description="fresh seeds on which the layout of what the rules say is trained against random placements of its "
+        "blocks and the interleaved parent; 0: rules stay suggested",
+    )
     test_windows: int = Field(512, ge=8, le=65536, description="test windows that quality is reported on")
 
     @field_validator("lrs")
@@ -69,10 +77,17 @@ class Retrain(Config):
             raise ValueError(f"lrs {list(factors)} has a factor twice")
         return factors
 
+    @field_validator("confirm_seeds")
+    @classmethod
+    def _check_confirm_seeds(cls, n_seeds: int) -> int:
+        if 0 < n_seeds < FEWEST:
+            raise ValueError(f"confirm_seeds is {n_seeds}; it must be 0, or {FEWEST} at least for an interval")
+        return n_seeds
+
     @property
     def all_at_once(self) -> bool:
         """Whether all trainings are known when the first begins: no choice hangs on the outcome of one."""
-        return len(self.lrs) < 2 and "random" not in self.baselines and self.distil is None
+        return len(self.lrs) < 2 and "random" not in self.baselines and self.distil is None and not self.confirm_seeds
 
     def most_trials(self, n_derived: int) -> int:
         """Trainings, supposing that all architectures differ.
@@ -83,7 +98,9 @@ class Retrain(Config):
         others = [each for each in self.baselines if each != "random"]
         n_layouts = n_derived * self.k_best + len(others) + ("random" in self.baselines) * self.n_random
         n_layouts += self.distil is not None  # the teacher
-        return n_layouts * (self.n_seeds + max(0, len(self.lrs) - 1))
+        grid = max(0, len(self.lrs) - 1)
+        confirming = (N_PLACEMENTS + 2) * (self.confirm_seeds + grid) if self.confirm_seeds else 0
+        return n_layouts * (self.n_seeds + grid) + confirming
 
 
 def check_baselines(retrain: Retrain, space: SearchSpace) -> None:

@@ -105,7 +105,7 @@ def standing(settings: Settings) -> Iterator[Standing]:
             insert_reports(connection, lease, [NewReport(trial.id, record(step)) for step in range(5)])
             table = latency_tables.put(connection, lease, table_id="a" * 32, key="k", body=TABLE)
             architecture = architectures.put(connection, lease, role="argmax", string="AF", hash="h", body={})
-            rule = rules.put(connection, lease, statement="s", verdict="not confirmed", body={})
+            rule = rules.put(connection, lease, statement="s", verdict="suggested", body={})
             artifact = artifacts.put(
                 connection,
                 lease,

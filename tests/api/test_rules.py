@@ -70,9 +70,9 @@ def test_a_rule_is_carried_to_another_depth_and_says_what_it_was_found_at(
         "ratio": 2.0,
         "zone": "found",
         "spacing": "uniform",
-        "statement": "attention in slots 1-4 of 8, ffn in the others; suggested by 1 search with 2 seeds at 2 slots, "
-        "width 16, 16 tokens, python-docs, 20 updates, no latency budget: not confirmed, and not measured at 8 slots",
-        "verdict": "not confirmed",
+        "statement": "attention in slots 1-4 of 8, ffn in the others; found by 1 search with 2 seeds at 2 slots, "
+        "width 16, 16 tokens, python-docs, 20 updates, no latency budget: suggested, and not measured at 8 slots",
+        "verdict": "suggested",
         "found_at": {
             "n_slots": 2,
             "d_model": 16,
@@ -245,13 +245,13 @@ def test_impossible_rules_are_one_line(run: Run, arguments: tuple[str, ...], mes
 
 def test_rules_of_a_search_are_listed_and_printed_at_another_depth(served: Run, claimed: Claimed, rule_id: str) -> None:
     listed = served("rules").out
-    assert listed.startswith(f"{rule_id}  1 search, 2 seeds: not confirmed; attention in slot 1 of 2 ")
+    assert listed.startswith(f"{rule_id}  1 search, 2 seeds: suggested; attention in slot 1 of 2 ")
     assert served("rules", claimed.id).out == listed
     strip, string, line = served("rule", "--from", rule_id, "--blocks", "4").out.splitlines()
     assert strip.split() == ["A", "A", "F", "F"]
     assert string == "AAFF"
-    assert line.startswith("attention in slots 1-2 of 4, ffn in the others; suggested by 1 search with 2 seeds at 2 ")
-    assert line.endswith(": not confirmed, and not measured at 4 slots")
+    assert line.startswith("attention in slots 1-2 of 4, ffn in the others; found by 1 search with 2 seeds at 2 ")
+    assert line.endswith(": suggested, and not measured at 4 slots")
     options = ("--ratio", "9/2", "--zone", "paper", "--spacing", "stride")
     assert "AFFFAFFFF" in served("rule", "--from", rule_id, "--blocks", "9", *options).out.splitlines()
 

@@ -140,7 +140,7 @@ def fill(engine: Engine) -> None:
             predicted_ms=1.5,
         )
         architectures.set_result(connection, lease, derived.id)
-        rules.put(connection, lease, statement="attention first", verdict="not confirmed", body={"n": 1})
+        rules.put(connection, lease, statement="attention first", verdict="suggested", body={"n": 1})
         artifacts.put(
             connection, lease, kind="export", name="export.zip", path="searches/x/export.zip", sha256="s", n_bytes=1
         )

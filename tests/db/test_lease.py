@@ -46,7 +46,7 @@ WRITES: dict[str, Write] = {
         c, lease, role="argmax", string="A", hash="h", body={}
     ),
     "architectures.set_result": lambda c, lease, trial: architectures.set_result(c, lease, "a"),
-    "rules.put": lambda c, lease, trial: rules.put(c, lease, statement="s", verdict="not confirmed", body={}),
+    "rules.put": lambda c, lease, trial: rules.put(c, lease, statement="s", verdict="suggested", body={}),
     "artifacts.put": lambda c, lease, trial: artifacts.put(
         c, lease, kind="export", name="a.zip", path="a.zip", sha256="s", n_bytes=1
     ),

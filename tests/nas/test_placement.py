@@ -189,17 +189,17 @@ def test_the_rule_of_a_search_is_carried_to_another_depth(
     assert [request.space.candidate(label).letter for label in layout.labels] == list(string)
 
 
-def test_a_layout_says_what_it_rests_on_and_stays_not_confirmed() -> None:
+def test_a_layout_says_what_it_rests_on_and_stays_suggested() -> None:
     request = searched(6, ratio_to_parent=0.9)
     layout = apply_rule(found(request, ["SSFA.A", "SS.AAA"]), request, 12, ratio=Fraction(9, 2), zone="paper")
-    assert layout.verdict == "not confirmed"
+    assert layout.verdict == "suggested"
     assert layout.statement == (
         "attention in slots 1, 8 of 12, sgu in the others (ratio 9/2 as asked for, in the first two thirds as in the "
-        "PAR paper); suggested by 1 search with 2 seeds at 6 slots, width 64, 128 tokens, python-docs, 2400 updates, "
-        "at most 0.9 of the parent's latency: not confirmed, and not measured at 12 slots"
+        "PAR paper); found by 1 search with 2 seeds at 6 slots, width 64, 128 tokens, python-docs, 2400 updates, "
+        "at most 0.9 of the parent's latency: suggested, and not measured at 12 slots"
     )
     own = apply_rule(found(request, ["AF...."]), request, 2).statement
-    assert own.startswith("attention in slot 1 of 2, ffn in the others; suggested by 1 search with 1 seed at ")
+    assert own.startswith("attention in slot 1 of 2, ffn in the others; found by 1 search with 1 seed at ")
 
 
 @pytest.mark.parametrize(("budget", "text"), [({"ms": 2.5}, "at most 2.5 ms:"), ({}, "no latency budget:")])

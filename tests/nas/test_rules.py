@@ -23,30 +23,29 @@ def architecture(letters: str, undecided: tuple[int, ...] = ()) -> Architecture:
     [
         (
             ["SSAASSSS", "SSSAASSS"],
-            "1 search, 2 seeds: not confirmed; attention in slots 3-5 of 8 (all blocks : attention blocks 4.0 : 1)",
+            "1 search, 2 seeds: suggested; attention in slots 3-5 of 8 (all blocks : attention blocks 4.0 : 1)",
         ),
         (
             ["AFAFAFAF"],
-            "1 search, 1 seed: not confirmed; attention in slots 1, 3, 5, 7 of 8 "
-            "(all blocks : attention blocks 2.0 : 1)",
+            "1 search, 1 seed: suggested; attention in slots 1, 3, 5, 7 of 8 (all blocks : attention blocks 2.0 : 1)",
         ),
         (
             ["FFAFFF", "FFAAFF"],
-            "1 search, 2 seeds: not confirmed; attention in slots 3-4 of 6 "
+            "1 search, 2 seeds: suggested; attention in slots 3-4 of 6 "
             "(all blocks : attention blocks 4.0 : 1, by seed 3.0 to 6.0)",
         ),
         (
             ["FAFS", "FFSS"],
-            "1 search, 2 seeds: not confirmed; attention in slot 2 of 4 "
+            "1 search, 2 seeds: suggested; attention in slot 2 of 4 "
             "(all blocks : attention blocks 8.0 : 1, 1 seed without any)",
         ),
         (
             ["SS.M", "SSSF"],
-            "1 search, 2 seeds: not confirmed; no attention in any of 4 slots "
+            "1 search, 2 seeds: suggested; no attention in any of 4 slots "
             "(ffn in slot 4, mgk in slot 4, sgu in slots 1-3)",
         ),
-        (["...."], "1 search, 1 seed: not confirmed; no attention in any of 4 slots (all are skipped)"),
-        (["S"], "1 search, 1 seed: not confirmed; no attention in any of 1 slot (sgu in slot 1)"),
+        (["...."], "1 search, 1 seed: suggested; no attention in any of 4 slots (all are skipped)"),
+        (["S"], "1 search, 1 seed: suggested; no attention in any of 1 slot (sgu in slot 1)"),
     ],
     ids=["agreeing", "one seed", "other ratios", "one without", "none", "skipped", "one slot"],
 )
@@ -72,10 +71,10 @@ def test_undecided_slots_are_counted_in_the_line() -> None:
     assert describe([architecture("AFF.", (1,))]).statement.endswith("; 1 slot undecided")
 
 
-def test_verdict_is_not_confirmed_however_many_seeds_agree() -> None:
+def test_verdict_is_suggested_however_many_seeds_agree() -> None:
     found = describe([architecture("AFFF")] * 64, n_searches=32)
-    assert found.verdict == "not confirmed"
-    assert found.statement.startswith("32 searches, 64 seeds: not confirmed; ")
+    assert found.verdict == "suggested"
+    assert found.statement.startswith("32 searches, 64 seeds: suggested; ")
     assert (found.n_searches, found.n_seeds, found.n_slots) == (32, 64, 4)
 
 

@@ -1,4 +1,4 @@
-"""Derive: an architecture of each seed, and the rule line over them."""
+"""Derive: an architecture of each seed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nas import rules
 from nas.architecture import Architecture
 from nas.baselines import baseline
 from nas.derive import leading
@@ -143,11 +142,3 @@ def keep(
     }
     found = known or store.architecture(entry, architecture.to_json(request.space.shape()), key)
     return Derived(found, role, architecture, entry, key.seed if key else None)
-
-
-def infer_rule(derived: Sequence[Derived], store: Store) -> dict[str, Any]:
-    """The rule line over the seeds' architectures, with its evidence."""
-    found = rules.describe([each.architecture for each in derived if each.role == "budget"])
-    statement: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(found)))  # lists, as a reader of JSON gets
-    store.rule(statement)
-    return statement

@@ -1,0 +1,135 @@
+"""The layout that statements about several families make together: how many blocks of each, and where.
+
+Position and cut say in which part of the depth a family stands, spacing how it lies there, order which of two families
+comes first. What nothing is said of is spread evenly over the whole depth. Ours; that such a layout is any good is what
+retraining it may show. N blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nas.config.space import SearchSpace
+from nas.errors import InvalidInput
+from nas.statements import Statement, exchangeable
+
+_THIRD = 1 / 3
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The blocks of a layout: label and family of each that is placed, and the label of all others."""
+
+    placed: Sequence[tuple[str, str]]
+    other: str
+
+
+def place(statements: Sequence[Statement], counts: Counts, n_blocks: int) -> tuple[str, ...]:
+    """The label of each block, (N,).
+
+    Raises:
+        InvalidInput: more blocks are to be placed than there are.
+    """
+    if len(counts.placed) > n_blocks:
+        raise InvalidInput(f"{len(counts.placed)} blocks of the rule do not fit into {n_blocks}")
+    by_family: dict[str, list[str]] = {}
+    for label, family in counts.placed:
+        by_family.setdefault(family, []).append(label)
+    wanted = [
+        (target, family)
+        for family, labels in by_family.items()
+        for target in _targets([each for each in statements if each.family == family], len(labels))
+    ]
+    wanted.sort()
+    families = dict(zip(_apart([target for target, _ in wanted], n_blocks), [f for _, f in wanted], strict=True))
+    for each in statements:
+        if each.kind == "order" and each.other is not None:
+            pair = (each.family, each.other) if each.direction == "before" else (each.other, each.family)
+            slots = sorted(slot for slot, family in families.items() if family in pair)
+            n_first = sum(families[slot] == pair[0] for slot in slots)
+            families |= {slot: pair[0] if number < n_first else pair[1] for number, slot in enumerate(slots)}
+    rest = {family: iter(labels) for family, labels in by_family.items()}
+    return tuple(next(rest[families[slot]]) if slot in families else counts.other for slot in range(n_blocks))
+
+
+def at_same_cost(statements: Sequence[Statement], labels: Sequence[str], space: SearchSpace) -> tuple[str, ...]:
+    """The blocks of an architecture in the order that the statements want; skipped slots go to the end.
+
+    Raises:
+        InvalidInput: the space does not let one of them stand there.
+    """
+    families = {candidate.label: candidate.family for candidate in space.candidates}
+    skipped = [label for label in labels if families[label] == "identity"]
+    placed = [(label, families[label]) for label in labels if families[label] not in ("identity", "ffn")]
+    plain = [label for label in labels if families[label] == "ffn"]
+    # All that are not placed hold a mark; then each of them takes what was there, in its order.
+    mark = ""
+    chain = place(statements, Counts(placed, mark), len(placed) + len(plain))
+    rest = iter(plain)
+    found = (*(next(rest) if label == mark else label for label in chain), *skipped)
+    for slot, label in enumerate(found):
+        if not space.allowed[slot][space.labels.index(label)]:
+            raise InvalidInput(
+                f"the layout of the rule has {label!r} in slot {slot}, where the space does not allow it"
+            )
+    return found
+
+
+def random_placements(labels: Sequence[str], space: SearchSpace, n: int, *, seed: int) -> list[tuple[str, ...]]:
+    """Different networks of the same blocks in other places than these; fewer than n where there are no more.
+
+    Args:
+        labels: of the slots, (L,).
+        space: which slots may trade places (nas.statements.exchangeable).
+        n: how many.
+        seed: of the draws.
+    """
+    generator = np.random.default_rng(seed)
+    groups = np.asarray(exchangeable(space))
+    slots = [np.flatnonzero(groups == group) for group in sorted(set(groups.tolist()))]
+    skipped = {candidate.label for candidate in space.candidates if candidate.family == "identity"}
+    known = {tuple(label for label in labels if label not in skipped)}  # where skipped slots are changes no network
+    found: list[tuple[str, ...]] = []
+    for _ in range(100 * n):
+        drawn = list(labels)
+        for group in slots:
+            for slot, source in zip(group, generator.permutation(group), strict=True):
+                drawn[slot] = labels[source]
+        chain = tuple(label for label in drawn if label not in skipped)
+        if chain not in known and len(found) < n:
+            known.add(chain)
+            found.append(tuple(drawn))
+    return found
+
+
+def _targets(statements: Sequence[Statement], n: int) -> list[float]:
+    """Where n blocks of a family should stand, shares of the depth."""
+    by_kind = {each.kind: each for each in statements}
+    first, last = 0.0, 1.0
+    if "cut" in by_kind:
+        first, last = (0.0, 2 * _THIRD) if by_kind["cut"].direction == "first" else (_THIRD, 1.0)
+    position = by_kind["position"].at if "position" in by_kind else None
+    if position is not None:
+        middle = min(max(position, first), last)
+        half = min(middle - first, last - middle)
+        first, last = middle - half, middle + half
+    places = [(number + 0.5) / n for number in range(n)]
+    if "spacing" in by_kind and by_kind["spacing"].direction == "clustered":  # two runs, at both ends of the part
+        places = [0.0 if place < 0.5 else 1.0 for place in places]
+    return [first + place * (last - first) for place in places]
+
+
+def _apart(targets: Sequence[float], n_blocks: int) -> list[int]:
+    """Different blocks, in order, as near to their targets as that leaves room for."""
+    found: list[int] = []
+    for target in targets:
+        wanted = min(int(target * n_blocks), n_blocks - 1)
+        found.append(max(wanted, found[-1] + 1 if found else 0))
+    latest = n_blocks - 1
+    for index in reversed(range(len(found))):
+        found[index] = min(found[index], latest)
+        latest = found[index] - 1
+    return found

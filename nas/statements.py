@@ -1,0 +1,323 @@
+"""What the derived stacks of several seeds say about each family of mixers, as statements with a p value.
+
+Each seed's own derived stack is looked at, never averaged alpha: equivalent solutions sit in different slots. Kinds:
+position (earlier or later than chance), cut (in the first or last part alone), spacing (even, or in clusters, between
+the family's first and last block), order (one family before another), ratio (all blocks : the family's blocks). All but
+ratio are tests by exact permutation (nas.permutation), corrected over all of a report by Holm 1979; a ratio is an
+estimate with a t interval. Verdicts: nas.verdicts. Ours. L slots, S seeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from math import sqrt
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nas.config.request import SearchRequest
+from nas.config.space import SearchSpace
+from nas.errors import InvalidInput
+from nas.permutation import FAMILY, OTHER, SKIPPED, Stack, Statistic, null, tails
+
+Kind = Literal["ratio", "position", "cut", "spacing", "order"]
+Verdict = Literal["not supported", "suggested", "supported"]
+RANGE_SEEDS = 6  # from which on a ratio also tells its range
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One thing that the seeds say, with its evidence.
+
+    Args:
+        kind: what it is about.
+        family: of which blocks.
+        statement: the line for people.
+        direction: early, late; first, last; even, clustered; before, after; None of a ratio.
+        other: the family that an order is held against.
+        at: position: mean place, 0 the beginning and 1 the end. cut: share of the family's blocks within. spacing:
+            widest gap over the even one. order: share of pairs with the family first. ratio: all blocks : its blocks.
+        statistic: what was tested, mean of `n_seeds`: position: the family's places, summed. cut: its blocks beyond.
+            spacing: how far gaps are from even. order: places among the blocks of both, summed. ratio: its share.
+        p: chance of this or more, in either direction, if a seed's blocks could stand anywhere; None of a ratio.
+        p_corrected: by Holm over all tests of the report.
+        n_draws: placements drawn, where they could not all be counted; None: they were.
+        low: lower end of a ratio's 95% t interval over the seeds.
+        high: upper end; None: it has none, the seeds may as well have no such block.
+        range_low: smallest ratio of a seed, from 6 seeds on.
+        range_high: largest.
+        n_seeds: seeds that can tell: with the family, and with room to place it otherwise.
+        by_seed: `at` of each seed in order; None where it cannot tell.
+        found_at: depth, width, length, data and budget of the search.
+        verdict: nas.verdicts.
+        reason: of the verdict, one sentence.
+        confirmation: JSON of what retraining the rule's layout said (nas.confirmation); None: it was not done.
+        n_tests: tests that the correction is over.
+    """
+
+    kind: Kind
+    family: str
+    statement: str
+    direction: str | None = None
+    other: str | None = None
+    at: float | None = None
+    statistic: float | None = None
+    p: float | None = None
+    p_corrected: float | None = None
+    n_draws: int | None = None
+    low: float | None = None
+    high: float | None = None
+    range_low: float | None = None
+    range_high: float | None = None
+    n_seeds: int = 0
+    by_seed: tuple[float | None, ...] = ()
+    found_at: Mapping[str, Any] | None = None
+    verdict: Verdict = "not supported"
+    reason: str = ""
+    confirmation: Mapping[str, Any] | None = None
+    n_tests: int = 0
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Statement:
+        """The statement of a stored body; fields of a newer version are left out."""
+        known = {each.name for each in fields(cls)}
+        kept = {name: value for name, value in body.items() if name in known}
+        return cls(**{**kept, "by_seed": tuple(kept.get("by_seed", ()))})
+
+    @property
+    def name(self) -> str:
+        """Of its layout among others."""
+        return f"rule: {self.kind}"
+
+
+def exchangeable(space: SearchSpace) -> tuple[int, ...]:
+    """A number for each slot, (L,): only slots of equal numbers may trade places.
+
+    Slots that may hold other candidates, or that began nearer to another one, differ before any training.
+    """
+    allowed = [tuple(row) for row in space.allowed]
+    present = [choice.present if space.layout_prior else None for choice in space.layout] or [None] * space.n_slots
+    kinds = list(zip(allowed, present, strict=True))
+    return tuple(kinds.index(each) for each in kinds)
+
+
+def found_at(request: SearchRequest) -> dict[str, Any]:
+    """Where the statements of a search hold, if they do: JSON."""
+    return {
+        "n_slots": request.space.n_slots,
+        "d_model": request.space.d_model,
+        "train_length": request.task.train_length,
+        "dataset": request.task.dataset,
+        "n_steps": request.method.n_steps,
+        "budget": request.budget.model_dump(mode="json"),
+    }
+
+
+def state(seeds: Sequence[Sequence[str]], groups: Sequence[int] | None = None) -> list[Statement]:
+    """All statements about the stacks of several seeds, tests corrected, without a verdict yet.
+
+    Args:
+        seeds: the family of each slot, seed by seed, (S, L); "identity" is a skipped slot.
+        groups: (L,) as from `exchangeable`; None: every slot may trade places with every other.
+
+    Raises:
+        InvalidInput: there is no seed, or seeds have different depths.
+    """
+    if not seeds:
+        raise InvalidInput("statements need at least one derived architecture; there is none")
+    depths = sorted({len(each) for each in seeds})
+    if len(depths) > 1:
+        raise InvalidInput(f"architectures of {depths[0]} and of {depths[-1]} slots have no rule in common")
+    slots = np.asarray(groups if groups is not None else [0] * depths[0], np.int64)
+    families = sorted({family for seed in seeds for family in seed} - {"identity", "ffn"})
+    found = [_ratio(seeds, family) for family in families]
+    found += [kind(seeds, family, slots) for family in families for kind in (_position, _cut, _spacing)]
+    found += [_order(seeds, one, two, slots) for i, one in enumerate(families) for two in families[i + 1 :]]
+    told = [each for each in found if each is not None]
+    tested = [each for each in told if each.p is not None]
+    corrected = iter(holm([each.p for each in tested if each.p is not None]))
+    return [
+        replace(each, n_tests=len(tested), p_corrected=None if each.p is None else next(corrected)) for each in told
+    ]
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """p values corrected for all of them, in their order: at 0.05 one is false in at most 5% (Holm 1979)."""
+    order = sorted(range(len(p_values)), key=lambda index: p_values[index])
+    corrected, least = [0.0] * len(p_values), 0.0
+    for rank, index in enumerate(order):
+        least = max(least, min(1.0, (len(p_values) - rank) * p_values[index]))
+        corrected[index] = least
+    return corrected
+
+
+def ratio_interval(shares: Sequence[float], n_blocks: Sequence[int]) -> tuple[float, float]:
+    """95% t interval of the mean share of a family's blocks over the seeds, at least 2; not cut off at 0 and 1.
+
+    A count is whole, so seeds that agree are not known to agree beyond half a block: the variance is at least that of
+    rounding, 1/12 of a block squared. Without it, three equal seeds would have an interval of width 0.
+    """
+    from scipy.special import stdtrit
+
+    rounding = float(np.mean([1 / (12 * n**2) for n in n_blocks]))
+    variance = max(float(np.var(shares, ddof=1)), rounding)
+    half = float(stdtrit(len(shares) - 1, 0.975)) * sqrt(variance / len(shares))
+    mean = float(np.mean(shares))
+    return mean - half, mean + half
+
+
+def _ratio(seeds: Sequence[Sequence[str]], family: str) -> Statement | None:
+    counts = [(seed.count(family), len(seed) - seed.count("identity")) for seed in map(list, seeds)]
+    told = [(k, n) for k, n in counts if n]
+    shares = [k / n for k, n in told]
+    mean = float(np.mean(shares))
+    low = high = None
+    if len(told) > 1:
+        least, most = ratio_interval(shares, [n for _, n in told])
+        low, high = 1 / min(1.0, most), 1 / least if least > 0 else None
+    ratios = [n / k if k else None for k, n in counts]
+    known = [each for each in ratios if each is not None]
+    has_range = len(told) >= RANGE_SEEDS and len(known) == len(told)
+    return Statement(
+        kind="ratio",
+        family=family,
+        statement=f"one block in {1 / mean:.1f} is {family} (all blocks : {family} blocks {1 / mean:.1f} : 1)",
+        at=1 / mean,
+        statistic=mean,
+        low=low,
+        high=high,
+        range_low=min(known) if has_range else None,
+        range_high=max(known) if has_range else None,
+        n_seeds=len(told),
+        by_seed=tuple(ratios),
+    )
+
+
+def _position(seeds: Sequence[Sequence[str]], family: str, groups: NDArray[np.int64]) -> Statement | None:
+    shares = [(places.mean() + 0.5) / n if len(places) else None for places, n in _chains(seeds, family)]
+    stacks = [_stack(seed, family, groups) for seed in seeds]
+    test = _test("ranks", stacks, shares)
+    if test is None:
+        return None
+    at = _mean(test.shares)
+    direction, told = ("early", "earlier") if test.low <= test.high else ("late", "later")
+    text = f"{family} stands {told} than chance would place it, at {at:.2f} of the depth on average (0: its beginning)"
+    return _statement("position", family, direction, at, text, test)
+
+
+def _cut(seeds: Sequence[Sequence[str]], family: str, groups: NDArray[np.int64]) -> Statement | None:
+    """The paper's cut, two thirds, from either end. One block elsewhere does not undo it, as it would a sharper cut."""
+    chains = _chains(seeds, family)
+    forwards = [_stack(seed, family, groups) for seed in seeds]
+    backwards = [Stack(each.codes[::-1], each.groups[::-1]) for each in forwards]
+    firsts = [float((places < 2 * n // 3).mean()) if len(places) else None for places, n in chains]
+    lasts = [float((places >= n - 2 * n // 3).mean()) if len(places) else None for places, n in chains]
+    first, last = _test("beyond", forwards, firsts), _test("beyond", backwards, lasts)
+    if first is None or last is None:
+        return None
+    direction, test = ("first", first) if first.low <= last.low else ("last", last)
+    at = _mean(test.shares)
+    text = f"{family} keeps to the {direction} two thirds of the blocks, with {100 * at:.0f}% of its own"
+    return _statement("cut", family, direction, at, text, replace(test, p=min(1.0, 2 * test.low)))  # of two directions
+
+
+def _spacing(seeds: Sequence[Sequence[str]], family: str, groups: NDArray[np.int64]) -> Statement | None:
+    """Given where the family's first and last block stand, which position and cut are about."""
+    stacks = [_stack(seed, family, groups) for seed in seeds]
+    inside = []
+    for each in stacks:
+        at = np.flatnonzero(each.codes == FAMILY)
+        moves = np.zeros(len(each.codes), np.bool_)
+        if len(at):
+            moves[at[0] + 1 : at[-1]] = True
+        inside.append(Stack(each.codes, np.where(moves, each.groups, -1)))
+    gaps = [np.diff(places) for places, _ in _chains(seeds, family)]
+    # Widest gap against the even one: 1 where the gaps are equal.
+    shares = [float(each.max() / each.mean()) if len(each) > 1 else None for each in gaps]
+    test = _test("gaps", inside, shares)
+    if test is None:
+        return None
+    even = test.low <= test.high
+    told = "evenly spaced" if even else "in clusters"
+    text = f"between its first and its last block, {family} stands {told}"
+    return _statement("spacing", family, "even" if even else "clustered", _mean(test.shares), text, test)
+
+
+def _order(seeds: Sequence[Sequence[str]], one: str, two: str, groups: NDArray[np.int64]) -> Statement | None:
+    """Given which slots the two families hold, which the others are about."""
+    shares = []
+    for seed in seeds:
+        ones, twos = ([slot for slot, family in enumerate(seed) if family == name] for name in (one, two))
+        pairs = [first < second for first in ones for second in twos]
+        shares.append(sum(pairs) / len(pairs) if pairs else None)
+    test = _test("ranks", [_pair(seed, one, two, groups) for seed in seeds], shares)
+    if test is None:
+        return None
+    before = test.low <= test.high
+    at = _mean(test.shares)
+    text = f"{one} stands {'before' if before else 'after'} {two}, in {100 * (at if before else 1 - at):.0f}% of pairs"
+    return replace(_statement("order", one, "before" if before else "after", at, text, test), other=two)
+
+
+@dataclass(frozen=True)
+class _Test:
+    low: float
+    high: float
+    p: float
+    n_draws: int | None
+    statistic: float
+    shares: tuple[float | None, ...]
+
+
+def _test(statistic: Statistic, stacks: Sequence[Stack], shares: Sequence[float | None]) -> _Test | None:
+    """Over the seeds in which anything could have come out otherwise; None where there is none."""
+    telling = [share is not None and _varies(statistic, stack) for stack, share in zip(stacks, shares, strict=True)]
+    chosen = [stack for stack, tells in zip(stacks, telling, strict=True) if tells]
+    if not chosen:
+        return None
+    found = tails(statistic, chosen)
+    told = tuple(share if tells else None for share, tells in zip(shares, telling, strict=True))
+    return _Test(found.low, found.high, found.both, found.n_draws, found.observed / len(chosen), told)
+
+
+def _varies(statistic: Statistic, stack: Stack) -> bool:
+    known = null(statistic, stack)
+    return known is None or int((known.chances > 0).sum()) > 1
+
+
+def _statement(kind: Kind, family: str, direction: str, at: float, text: str, test: _Test) -> Statement:
+    return Statement(
+        kind=kind,
+        family=family,
+        statement=text,
+        direction=direction,
+        at=float(at),
+        statistic=test.statistic,
+        p=test.p,
+        n_draws=test.n_draws,
+        n_seeds=sum(share is not None for share in test.shares),
+        by_seed=tuple(None if share is None else float(share) for share in test.shares),
+    )
+
+
+def _chains(seeds: Sequence[Sequence[str]], family: str) -> list[tuple[NDArray[np.int64], int]]:
+    """Of each seed: the family's places in the chain of blocks, and the length of the chain."""
+    chains = [np.array([each for each in seed if each != "identity"]) for seed in seeds]
+    return [(np.flatnonzero(chain == family), len(chain)) for chain in chains]
+
+
+def _stack(seed: Sequence[str], family: str, groups: NDArray[np.int64]) -> Stack:
+    codes = [SKIPPED if each == "identity" else FAMILY if each == family else OTHER for each in seed]
+    return Stack(np.array(codes, np.int8), groups)
+
+
+def _pair(seed: Sequence[str], one: str, two: str, groups: NDArray[np.int64]) -> Stack:
+    """The blocks of both alone trade places; all others stay, and count as skipped."""
+    codes = np.array([FAMILY if each == one else OTHER if each == two else SKIPPED for each in seed], np.int8)
+    return Stack(codes, np.where(codes > SKIPPED, groups, -1))
+
+
+def _mean(shares: Sequence[float | None]) -> float:
+    return float(np.mean([share for share in shares if share is not None]))

@@ -1,0 +1,126 @@
+"""Rules: what the seeds' derived architectures have in common, and what retraining their layout says of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nas import rules
+from nas.architecture import Architecture, interleaved
+from nas.confirmation import FEWEST, N_PLACEMENTS, Confirmation, confirm
+from nas.errors import InvalidInput
+from nas.rule_layout import at_same_cost, random_placements
+from nas.statements import Statement, exchangeable, found_at, state
+from nas.verdicts import confirmed, judge, worth_confirming
+from workers.stages.passed_on import Derived, Inputs, Retrained, Searched, Trained
+from workers.stages.retrain import train_layouts
+from workers.store import Store
+from workers.trials import TrialRunner
+
+LAYOUT = "rule"  # name of the layout that the statements make
+
+
+def infer_rule(derived: Sequence[Derived], store: Store) -> dict[str, Any]:
+    """The line over the seeds' architectures, which describes what was found."""
+    found = rules.describe(_architectures(derived))
+    statement: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(found)))  # lists, as a reader of JSON gets
+    store.rule(statement)
+    return statement
+
+
+def infer_statements(inputs: Inputs, derived: Sequence[Derived], store: Store) -> list[Statement]:
+    """What the seeds say, with verdicts; those that will be retrained are kept once that is done."""
+    request = inputs.request
+    families = [each.families for each in _architectures(derived)]
+    found = judge(state(families, exchangeable(request.space)), found_at(request))
+    for each in found:
+        if not (request.retrain.confirm_seeds and worth_confirming(each)):
+            store.rule(told(each))
+    return found
+
+
+def confirm_statements(
+    inputs: Inputs,
+    searched: Searched,
+    statements: Sequence[Statement],
+    trained: Trained,
+    store: Store,
+    trials: TrialRunner,
+) -> list[dict[str, Any]]:
+    """All statements as result.json lists them, after retraining the layout of those that it may support.
+
+    The layout holds the blocks of *the* derived architecture. It is trained beside random placements of them and the
+    interleaved parent, on seeds that neither the searches nor the retrainings had.
+    """
+    request = inputs.request
+    worth = [each for each in statements if worth_confirming(each)]
+    outcome = None
+    if request.retrain.confirm_seeds and worth:
+        outcome = _confirmation(inputs, searched, worth, trained.derived.derived.architecture, store, trials)
+    found = []
+    for each in statements:
+        judged = confirmed(each, outcome) if outcome is not None and each in worth else each
+        if request.retrain.confirm_seeds and each in worth:
+            store.rule(told(judged))
+        found.append(told(judged))
+    return found
+
+
+def told(statement: Statement) -> dict[str, Any]:
+    """A statement as JSON."""
+    body: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(statement)))
+    return body
+
+
+def _architectures(derived: Sequence[Derived]) -> list[Architecture]:
+    return [each.architecture for each in derived if each.role == "budget"]
+
+
+def _confirmation(
+    inputs: Inputs,
+    searched: Searched,
+    statements: Sequence[Statement],
+    chosen: Architecture,
+    store: Store,
+    trials: TrialRunner,
+) -> Confirmation | None:
+    """None where there is nothing to train against; a warning says why."""
+    request, space = inputs.request, inputs.request.space
+    try:
+        labels = at_same_cost(statements, chosen.labels, space)
+    except InvalidInput as error:
+        store.warn(f"the rules were not confirmed: {error}")
+        return None
+    others = random_placements(labels, space, N_PLACEMENTS, seed=request.trials.seed)
+    if len(others) < FEWEST:
+        lack = f"their blocks have {len(others)} other placements; {FEWEST} are needed"
+        store.warn(f"the rules were not confirmed: {lack}")
+        return None
+    layouts = {LAYOUT: Architecture(labels, space.candidates)}
+    layouts |= {f"{LAYOUT} random {n}": Architecture(each, space.candidates) for n, each in enumerate(others, 1)}
+    if {"attention", "ffn"} <= {candidate.family for candidate in space.candidates}:
+        layouts[f"{LAYOUT} parent"] = interleaved(space)
+    first = request.trials.seed + max(request.trials.n_seeds, request.retrain.n_seeds)
+    seeds = range(first, first + request.retrain.confirm_seeds)
+    found = train_layouts(inputs, layouts, seeds, searched.values, store, trials, sample=searched.sample)
+    bits = {name: _bits(each, inputs) for name, each in found.items()}
+    return confirm(
+        bits[LAYOUT],
+        [losses for name, losses in bits.items() if name.startswith(f"{LAYOUT} random")],
+        bits.get(f"{LAYOUT} parent"),
+        layout=str(layouts[LAYOUT]),
+        unit=request.task.quality_unit,
+        seeds=seeds,
+    )
+
+
+def _bits(trained: Retrained, inputs: Inputs) -> NDArray[np.float64]:
+    """Mean test loss of each seed, bits per unit of the task, (S,)."""
+    losses: NDArray[np.float64] = trained.test_nats(inputs.request.task).mean(axis=1) / math.log(2)
+    return losses
