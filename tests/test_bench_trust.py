@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from bench import planted
 from bench import trust as bench
+from bench.par_plan import COLUMNS as RUN_COLUMNS
 from bench.par_plan import Kept, to_line
 from bench.par_plan import Row as LargerRow
 from bench.par_text import measure
@@ -71,7 +73,7 @@ def test_the_larger_stacks_are_scored_then_trained_where_no_one_has(
     assert len(set(stacks)) == 8
     kept = Kept(folders.text)
     with (folders.text / "runs.csv").open("w") as file:
-        file.write(",".join(bench.RUN_COLUMNS) + "\n" + to_line(LargerRow(kept.run(stacks[0]), 2.0, 3.0, 0.1, "")))
+        file.write(",".join(RUN_COLUMNS) + "\n" + to_line(LargerRow(kept.run(stacks[0]), 2.0, 3.0, 0.1, "")))
     found = run(tmp_path, capsys, "--parts", LARGER, "--limit", "2")
     assert found["missing"] == [f"6 of 8 trainings of {LARGER}"]
     assert found["rows"][0]["overall"]["reason"] == "1 pairs; at least 6 are needed"
@@ -89,7 +91,7 @@ def test_scores_of_another_set_up_are_left_aside(tmp_path: Path) -> None:
     folders = Folders(tmp_path, tmp_path)
     other = replace(SIZES, method={**SIZES.method, "lr": 1e-3})
     setups = {
-        bench.planted.setup_of(bench.request_of("offset", seed, folders, sizes))
+        planted.setup_of(bench.request_of("offset", seed, folders, sizes))
         for seed in (0, 7)
         for sizes in (SIZES, other)
     }
@@ -102,7 +104,7 @@ def test_scores_of_another_set_up_are_left_aside(tmp_path: Path) -> None:
 
 def test_a_supernet_is_that_of_a_search_with_the_defaults() -> None:
     request = bench.request_of("shift-then-match", 3, Folders(Path(), Path()), Sizes())
-    reference = bench.planted.request_of("shift-then-match", 3)
+    reference = planted.request_of("shift-then-match", 3)
     told = {"prune_steps", "report_every", "checkpoint_every", "max_minutes"}
     assert request.method.model_dump(exclude=told) == reference.method.model_dump(exclude=told)
     assert request.method.prune_steps == 0
