@@ -15,7 +15,22 @@ from bench.par_plan import COLUMNS as RUN_COLUMNS
 from bench.par_plan import Kept, to_line
 from bench.par_plan import Row as LargerRow
 from bench.par_text import measure
-from bench.trust import LARGER, METHOD, Folders, Sizes
+from bench.trust_plan import (
+    COLUMNS,
+    LARGER,
+    METHOD,
+    Folders,
+    Score,
+    Sizes,
+    alone_in,
+    larger_stacks,
+    request_of,
+    score_line,
+    scores_in,
+)
+from bench.trust_plan import (
+    compared as compared_in,
+)
 from bench.trust_show import Compared, pooled, show
 from nas.data.enumerated import LENGTH, STACKS, canonical, load
 from tests.test_bench_par_text import TINY
@@ -49,7 +64,7 @@ def test_all_stacks_of_a_task_are_scored_once(tmp_path: Path, capsys: pytest.Cap
     table = load()
     both = sum((entry := table.entry("lookup", LENGTH, stack)) is not None and entry.n_seeds > 1 for stack in STACKS)
     assert row["ceiling"]["overall"]["n"] == both
-    scores = bench.scores_in(tmp_path / "own")
+    scores = scores_in(tmp_path / "own")
     assert len(scores) == 125
     assert {canonical(each.path) for each in scores} == set(STACKS)
     assert {each.windows for each in scores} == {4}
@@ -69,7 +84,7 @@ def test_the_larger_stacks_are_scored_then_trained_where_no_one_has(
     assert run(tmp_path, capsys, "--parts", LARGER, "--show")["missing"] == [f"all of {LARGER}"]
     measure(tmp_path / "text", TINY)
     folders = Folders(tmp_path / "own", tmp_path / "text")
-    stacks = bench.larger_stacks(folders, SIZES)
+    stacks = larger_stacks(folders, SIZES)
     assert len(set(stacks)) == 8
     kept = Kept(folders.text)
     with (folders.text / "runs.csv").open("w") as file:
@@ -82,7 +97,7 @@ def test_the_larger_stacks_are_scored_then_trained_where_no_one_has(
     assert found["missing"] == []
     assert row["overall"]["n"] == 8
     assert (row["ceiling"], row["by_steps"], row["same_network"]) == (None, None, None)
-    alone = bench.alone_in(folders)
+    alone = alone_in(folders)
     assert alone[kept.run(stacks[0])].test_bits == 3.0  # not trained again
     assert len(alone) == 8
 
@@ -91,25 +106,23 @@ def test_scores_of_another_set_up_are_left_aside(tmp_path: Path) -> None:
     folders = Folders(tmp_path, tmp_path)
     other = replace(SIZES, method={**SIZES.method, "lr": 1e-3})
     setups = {
-        planted.setup_of(bench.request_of("offset", seed, folders, sizes))
-        for seed in (0, 7)
-        for sizes in (SIZES, other)
+        planted.setup_of(request_of("offset", seed, folders, sizes)) for seed in (0, 7) for sizes in (SIZES, other)
     }
     assert len(setups) == 2
     (tmp_path / "scores.csv").write_text(
-        ",".join(bench.COLUMNS) + "\n" + bench._line(bench.Score("offset", 0, "00000000", "...", 1.0, 4, ""))
+        ",".join(COLUMNS) + "\n" + score_line(Score("offset", 0, "00000000", "...", 1.0, 4, ""))
     )
-    assert bench.compared("offset", 0, folders, SIZES) is None
+    assert compared_in("offset", 0, folders, SIZES) is None
 
 
 def test_a_supernet_is_that_of_a_search_with_the_defaults() -> None:
-    request = bench.request_of("shift-then-match", 3, Folders(Path(), Path()), Sizes())
+    request = request_of("shift-then-match", 3, Folders(Path(), Path()), Sizes())
     reference = planted.request_of("shift-then-match", 3)
     told = {"prune_steps", "report_every", "checkpoint_every", "max_minutes"}
     assert request.method.model_dump(exclude=told) == reference.method.model_dump(exclude=told)
     assert request.method.prune_steps == 0
     assert (request.space, request.task, request.trials) == (reference.space, reference.task, reference.trials)
-    assert bench.request_of("python-docs", 0, Folders(Path(), Path()), Sizes()).method.lr_schedule == "cosine"
+    assert request_of("python-docs", 0, Folders(Path(), Path()), Sizes()).method.lr_schedule == "cosine"
 
 
 def compared(**changes: Any) -> Compared:
