@@ -56,21 +56,38 @@ class Compared:
         )
 
     @property
+    def repeated(self) -> list[str]:
+        """Stacks that were trained with a second seed."""
+        return [stack for stack, losses in self.losses.items() if len(losses) > 1]
+
+    @property
     def ceiling(self) -> Trust | None:
-        """The same with a second seed's training as the score and the first one's as the truth; None without any."""
-        both = [stack for stack, losses in self.losses.items() if len(losses) > 1]
+        """The same with a second seed's training as the score and the first one's as the truth; None without any.
+
+        Both are noisy, where a score need not be: a perfect one would agree better with one seed than two seeds do.
+        """
+        both = self.repeated
         if not both:
             return None
         second, first = ([self.losses[stack][seed] for stack in both] for seed in (1, 0))
         return trust(second, first, [self.costs[stack] for stack in both])
 
+    def against_first(self) -> Trust:
+        """The scores of the ceiling's stacks against the ceiling's truth."""
+        both = self.repeated
+        first = [self.losses[stack][0] for stack in both]
+        return trust([self.score(stack) for stack in both], first, [self.costs[stack] for stack in both])
+
     @property
-    def by_steps(self) -> Agreement | None:
-        """Agreement with how soon a task was solved: losses of what solved it say little, each ended as it did."""
+    def by_order(self) -> Agreement | None:
+        """Agreement with the table's own order: how soon a task was solved, then the loss. Losses of what solved it
+        say little, since each training ended as it did."""
         if self.steps is None:
             return None
-        steps = [float(np.mean(self.steps[stack])) for stack in self.scores]
-        return agreement([self.score(stack) for stack in self.scores], steps)
+        stacks = list(self.scores)
+        steps = [float(np.mean(self.steps[stack])) for stack in stacks]
+        order = np.lexsort(([self.loss(stack) for stack in stacks], steps))
+        return agreement([self.score(stacks[number]) for number in order], np.arange(len(stacks)))
 
     @property
     def same_network(self) -> float | None:
@@ -102,27 +119,30 @@ def show(found: Sequence[Compared], missing: Sequence[str]) -> None:
     )
     print(
         "| part | score | stacks | tau | within 5% of cost | best fifth | regret of the best 5, nats "
-        "| tau with updates | same network | score less loss |"
+        "| tau with the table's order | same network | score less loss |"
     )
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     rows = []
     for each in found:
         first = each is next(other for other in found if other.part == each.part)
-        told, by_steps, ceiling = each.trust, each.by_steps, each.ceiling
+        told, by_order, ceiling = each.trust, each.by_order, each.ceiling
+        same = None if ceiling is None else each.against_first()
         cells = [each.part, f"supernet {each.seed}", str(len(each.scores)), *_cells(told)]
-        cells += ["" if by_steps is None else _tau(by_steps), _number(each.same_network, "{:.2f}")]
+        cells += ["" if by_order is None else _tau(by_order), _number(each.same_network, "{:.2f}")]
         print(f"| {' | '.join([*cells, _number(each.behind, '{:+.3f}')])} |")
-        if first and ceiling is not None:
-            cells = [each.part, "another seed alone", str(ceiling.overall.n), *_cells(ceiling), "", "", ""]
-            print(f"| {' | '.join(cells)} |")
+        for name, found_there in (("another seed alone", ceiling), (f"supernet {each.seed}, these", same)):
+            if first and found_there is not None:
+                cells = [each.part, name, str(found_there.overall.n), *_cells(found_there), "", "", ""]
+                print(f"| {' | '.join(cells)} |")
         rows.append(
             {
                 "part": each.part,
                 "seed": each.seed,
                 **asdict(told),
                 "met": {name: _met(getattr(told, name), goal) for name, goal in GOALS.items()},
-                "by_steps": by_steps and asdict(by_steps),
+                "by_order": by_order and asdict(by_order),
                 "ceiling": ceiling and asdict(ceiling),
+                "on_ceilings_stacks": same and asdict(same),
                 "same_network": each.same_network,
                 "score_less_loss": each.behind,
             }

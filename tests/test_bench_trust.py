@@ -60,7 +60,7 @@ def test_all_stacks_of_a_task_are_scored_once(tmp_path: Path, capsys: pytest.Cap
     assert row["regret"]["loss"] >= 0
     assert row["regret"]["standard_errors"] is None or row["regret"]["standard_errors"] > 0
     assert row["same_network"] > 0
-    assert row["by_steps"]["n"] == 85
+    assert row["by_order"]["n"] == 85
     table = load()
     both = sum((entry := table.entry("lookup", LENGTH, stack)) is not None and entry.n_seeds > 1 for stack in STACKS)
     assert row["ceiling"]["overall"]["n"] == both
@@ -96,7 +96,7 @@ def test_the_larger_stacks_are_scored_then_trained_where_no_one_has(
     (row,) = found["rows"]
     assert found["missing"] == []
     assert row["overall"]["n"] == 8
-    assert (row["ceiling"], row["by_steps"], row["same_network"]) == (None, None, None)
+    assert (row["ceiling"], row["by_order"], row["same_network"]) == (None, None, None)
     alone = alone_in(folders)
     assert alone[kept.run(stacks[0])].test_bits == 3.0  # not trained again
     assert len(alone) == 8
@@ -145,10 +145,14 @@ def test_a_score_is_the_mean_of_its_places_and_a_loss_of_its_seeds() -> None:
     assert found.loss("B") == pytest.approx(1.15)
     assert found.behind == pytest.approx(-0.15)
     assert found.trust.overall.tau == pytest.approx(1)
+    assert found.against_first().overall.n == 10
     assert found.ceiling is not None
     assert found.ceiling.overall.tau == pytest.approx(1)
-    assert found.by_steps is not None
-    assert found.by_steps.tau == pytest.approx(1)
+    assert found.by_order is not None
+    assert found.by_order.tau == pytest.approx(1)
+    solved = compared(steps={key: [1000.0] for key in "ABCDEFGHI"} | {"J": [50.0]}).by_order
+    assert solved is not None
+    assert solved.tau == pytest.approx(1 - 2 * 9 / 45)  # the last one is first there
     assert found.same_network == pytest.approx(0.02**0.5 / (10 * 11 / 12) ** 0.5)  # variance of 0 to 9, n - 1 below
 
 
@@ -172,6 +176,7 @@ def test_the_table_says_whether_goals_are_met_and_why_a_figure_is_not_there(
     *lines, missing, last = capsys.readouterr().out.splitlines()
     assert missing == "missing: this and that"
     assert sum("another seed alone" in line for line in lines) == 1  # of each part once, where there is another seed
+    assert sum("supernet 0, these" in line for line in lines) == 1
     assert any("supernet 0" in line and "1.00 (1.00 to 1.00), met" in line for line in lines)
     assert any("supernet 1" in line and "-1.00 (-1.00 to -1.00), **missed**" in line for line in lines)
     assert "few, supernet 0, overall: 3 pairs; at least 6 are needed" in lines
