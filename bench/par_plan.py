@@ -167,9 +167,7 @@ class Kept:
         said = json.loads((folder / SETUP).read_text())
         self.folder = folder
         self.setup = Setup(**{name: tuple(value) if isinstance(value, list) else value for name, value in said.items()})
-        path = folder / RUNS
-        lines = path.read_text().splitlines() if path.exists() else []
-        self.rows = {row.run: row for row in map(_row, csv.DictReader(lines))}
+        self.rows = read_rows(folder / RUNS)
         self.searches = {
             seed: json.loads(self.search_path(seed).read_text())
             for seed in range(self.setup.n_searches)
@@ -369,6 +367,12 @@ class Kept:
         layouts = (1 + 2 + len(setup.sandwich)) * grid + 4 * seeds  # interleaved, two by the rule, the sandwiches
         searched = setup.n_searches + 2 * (len(setup.lrs) - 1 + seeds)  # derived and random
         return layouts + searched + setup.n_equal * setup.n_equal_seeds + 2 * setup.n_long_seeds * setup.long_factor
+
+
+def read_rows(path: Path) -> dict[Run, Row]:
+    """The trainings of a file; none where it is not there yet."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    return {row.run: row for row in map(_row, csv.DictReader(lines))}
 
 
 def _row(line: dict[str, str]) -> Row:

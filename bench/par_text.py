@@ -106,12 +106,8 @@ def fill(folder: Path, setup: Setup, n_workers: int, limit: int | None) -> None:
         n_workers: processes, one thread each; with 1 all is done in this one.
         limit: searches and trainings at most; None: all.
     """
-    write_setup(folder, setup)
     with locked(folder / RUNS, COLUMNS) as file, _mapping(n_workers) as mapped:
-        if not (folder / TABLE).exists():
-            request = request_of(setup)
-            table = measure_table(request.space, request.task.serve[0], vocab_size=request.task.vocab_size, threads=1)
-            _write(folder / TABLE, table.model_dump_json())
+        measure(folder, setup)
         n_made = 0
         kept = Kept(folder)
         seeds = [seed for seed in range(setup.n_searches) if seed not in kept.searches][:limit]
@@ -130,6 +126,15 @@ def fill(folder: Path, setup: Setup, n_workers: int, limit: int | None) -> None:
                 n_made += 1
             time_in_turns(folder)
         time_in_turns(folder)
+
+
+def measure(folder: Path, setup: Setup) -> None:
+    """See that the folder has its set-up, and a latency table; measured once, since what is drawn depends on it."""
+    write_setup(folder, setup)
+    if not (folder / TABLE).exists():
+        request = request_of(setup)
+        table = measure_table(request.space, request.task.serve[0], vocab_size=request.task.vocab_size, threads=1)
+        _write(folder / TABLE, table.model_dump_json())
 
 
 def time_in_turns(folder: Path) -> None:
