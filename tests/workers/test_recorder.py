@@ -97,6 +97,8 @@ def test_everything_that_a_record_says_comes_back(claimed: Claimed) -> None:
         "phase": "prune",
         "path": [1],
         "warning": "slot 0 flipped\nslot 1 flipped",
+        "not_learnt": "no better than at step 0",
+        "cut_short": "ended after 50 of 90",
         "updates": [[3, 4]],
     }
     for field in fields(StepRecord):
