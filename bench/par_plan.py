@@ -1,7 +1,8 @@
 """What `bench/par_text.py` compares, in the order of its worth, and what of it is there.
 
-One text, one size, one recipe. A layout is a letter a slot, as `nas.architecture` prints it. The derived stack is that
-of the searches which validates best; it is held against
+One text, one size, one recipe. A layout is a letter a slot, as `nas.architecture` prints it. Of each search its best
+networks within the budget are trained (`nas.k_best`, as `retrain.k_best` asks for); the derived stack is the one that
+validates best. It is held against
 
 - *interleaved*: the parent (AF)^(L/2);
 - *sandwich*: A^k (AF)^(L/2 - k) F^k (Press et al. 2019, arXiv:1911.03864), the k that validates best;
@@ -65,6 +66,7 @@ class Setup:
     search_steps: int = 2400  # this and the next as nas.config has them
     prune_steps: int = 200
     n_searches: int = 3
+    k_best: int = 3
     n_seeds: int = 6
     n_long_seeds: int = 3
     sandwich: tuple[int, ...] = (2, 4)
@@ -215,8 +217,9 @@ class Kept:
 
     @property
     def found(self) -> list[str]:
-        """Distinct stacks that the searches derived."""
-        return list(dict.fromkeys(each["stack"] for each in self.searches.values() if each["stack"] is not None))
+        """Distinct stacks that the searches derived, the best of each first."""
+        by_search = [each["stacks"] for each in self.searches.values()]
+        return list(dict.fromkeys(itertools.chain.from_iterable(by_search)))
 
     @property
     def derived(self) -> Run | None:
@@ -365,7 +368,7 @@ class Kept:
         """How many trainings of `steps` updates there are in all, long ones as several; random search apart."""
         grid, seeds = 2 * len(setup.lrs), setup.n_seeds - 1
         layouts = (1 + 2 + len(setup.sandwich)) * grid + 4 * seeds  # interleaved, two by the rule, the sandwiches
-        searched = setup.n_searches + 2 * (len(setup.lrs) - 1 + seeds)  # derived and random
+        searched = setup.n_searches * setup.k_best + 2 * (len(setup.lrs) - 1 + seeds)  # derived and random
         return layouts + searched + setup.n_equal * setup.n_equal_seeds + 2 * setup.n_long_seeds * setup.long_factor
 
 

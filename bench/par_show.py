@@ -73,7 +73,7 @@ def show(kept: Kept) -> None:
     }
     print(f"{found['dataset']}, sha256 {found['sha256']}; {len(kept.rows)} trainings; bits per byte on test\n")
     for each in found["searches"]:
-        said = each["stack"] or f"none: {each['reason']}"
+        said = ", ".join(each["stacks"]) or f"none: {each['reason']}"
         print(f"search {each['seed']}: {said}, undecided slots {each['undecided']}, {each['seconds']:.0f} CPU s")
     found["contenders"] = _contenders(kept)
     found["equal_latency"] = _equal(kept)

@@ -43,10 +43,12 @@ from bench.par_plan import (
     write_setup,
 )
 from bench.par_show import show
+from nas.budgets import bounds
 from nas.cost import LatencyTable
 from nas.data.corpora import read_corpus
 from nas.data.parts import Parts, split
 from nas.errors import SearchFailed
+from nas.k_best import k_best
 from nas.measure import compare_latency, measure_table
 from nas.retrain import Retraining, build
 from nas.search import search
@@ -79,17 +81,19 @@ def train(setup: Setup, run: Run) -> Row:
 
 
 def look(setup: Setup, table: LatencyTable, seed: int) -> dict[str, Any]:
-    """One search, as JSON: its stack, None where it decides nothing, and the processor time that all of it took."""
+    """One search, as JSON: its best stacks, none where it decides nothing, and the processor time of all of it."""
     torch.set_num_threads(1)
     request = request_of(setup)
     request = request.model_copy(update={"trials": request.trials.model_copy(update={"seed": seed})})
     started = time.process_time()
-    found: dict[str, Any] = {"seed": seed, "stack": None, "undecided": [], "reason": None, "val_loss": None}
+    found: dict[str, Any] = {"seed": seed, "stacks": [], "undecided": [], "reason": None, "val_loss": None}
     try:
         result = search(request, table=table)
         best = result.best
         assert best.architecture is not None
-        found |= {"stack": str(best.architecture), "undecided": list(best.architecture.undecided)}
+        runners_up = k_best(request, table, best.records[-1], bounds(request, table), setup.k_best)
+        stacks = dict.fromkeys(str(each) for each in (best.architecture, *runners_up))
+        found |= {"stacks": list(stacks)[: setup.k_best], "undecided": list(best.architecture.undecided)}
         found |= {"val_loss": best.val_loss, "steps": best.records[-1].step}
         found["warnings"] = [line for each in best.records for line in (each.warning or "").splitlines()]
     except SearchFailed as error:
@@ -113,7 +117,7 @@ def fill(folder: Path, setup: Setup, n_workers: int, limit: int | None) -> None:
         seeds = [seed for seed in range(setup.n_searches) if seed not in kept.searches][:limit]
         for found in mapped(partial(look, setup, kept.table), seeds):
             _write(kept.search_path(found["seed"]), json.dumps(found, indent=1) + "\n")
-            print(f"search {found['seed']}: {found['stack']} in {found['seconds']} s", flush=True)
+            print(f"search {found['seed']}: {', '.join(found['stacks'])} in {found['seconds']} s", flush=True)
             n_made += 1
         while limit is None or n_made < limit:
             runs = Kept(folder).missing()[: None if limit is None else limit - n_made]

@@ -7,7 +7,8 @@ Every seed is derived on its own: averaged probabilities of equivalent solutions
 
 Behind a parsimony pass its path is the architecture; a slot is undecided where another candidate that was tried there
 does as well within one standard error. Where the path is over a bound, the scores are minus the nats that each
-candidate was measured to cost; one that was never tried costs as many nats as its log-probability lies behind.
+candidate was measured to cost; one that was never tried costs nothing where alpha could not tell it from the path's,
+and else as many nats as its log-probability lies behind. So the next best networks are first those that ties allow.
 
 L slots, K candidates. Neither torch here, nor scipy before a budget binds.
 """
@@ -168,9 +169,12 @@ def ranked(space: SearchSpace, slot_costs: ArrayLike, record: StepRecord, object
         )
     _, tied, _, usable = _scores(record.probabilities, record.null_gaps, slot_costs, space.allowed)
     nats, ties = _measured(record, np.log(np.maximum(np.asarray(record.probabilities, np.float64), _SMALLEST)))
-    compared = (np.isfinite(ties) & usable).sum(axis=1) > 1
+    measured = np.isfinite(ties)
+    compared = (measured & usable).sum(axis=1) > 1
     as_good = np.where(compared[:, None], ties <= 0, tied) & usable
-    return Ranked(-nats, _undecided(as_good), tuple(record.path), ~np.isfinite(ties))
+    with_path = tied & tied[np.arange(len(tied)), list(record.path)][:, None]
+    scores = -np.where(with_path & ~measured, 0.0, nats)
+    return Ranked(scores, _undecided(as_good), tuple(record.path), ~measured)
 
 
 def derive_record(

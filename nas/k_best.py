@@ -21,7 +21,9 @@ def k_best(
     """The k best distinct networks of a search's last record, best first; fewer where there are no more.
 
     By the nats that the parsimony pass measured, or where there was none by log-probability. What was never tried has
-    no nats of its own: it counts as many as its log-probability lies behind.
+    no nats of its own: it counts as good where alpha could not tell it from the path's, else as many as its
+    log-probability lies behind. So where a budget leaves room, the runners-up spend it on undecided slots: that such a
+    block pays shows only in a longer training than the pass gives it, and so is for the retrainings to say.
 
     Args:
         request: of the search.

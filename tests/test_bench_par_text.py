@@ -44,7 +44,7 @@ def test_a_search_is_kept_and_its_reason_where_it_has_no_stack(
 ) -> None:
     found = shown(tmp_path, capsys, "--limit", "1")
     (search,) = found["searches"]
-    assert (search["stack"] is None) == (search["reason"] is not None)
+    assert (not search["stacks"]) == (search["reason"] is not None)
     assert search["seconds"] > 0
     assert found["trainings"] == 0
     assert found["missing"]
@@ -52,7 +52,7 @@ def test_a_search_is_kept_and_its_reason_where_it_has_no_stack(
 
 def test_all_of_a_tiny_comparison(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     par_text.write_setup(tmp_path, TINY)
-    search = {"seed": 0, "stack": "AFF.S.", "undecided": [], "reason": None, "seconds": 0.5}
+    search = {"seed": 0, "stacks": ["AFF.S."], "undecided": [], "reason": None, "seconds": 0.5}
     Kept(tmp_path).search_path(0).write_text(json.dumps(search))
     found = shown(tmp_path, capsys)
     rows = {row["name"]: row for row in found["contenders"]}

@@ -56,6 +56,21 @@ def test_behind_a_parsimony_pass_what_it_measured_ranks_them() -> None:
     assert [str(each) for each in found] == ["SF", "S.", "AF", "A."]
 
 
+def test_room_of_a_budget_goes_to_slots_that_alpha_left_open() -> None:
+    # In the second slot alpha cannot tell identity, ffn and sgu apart, and the pass has not tried anything there.
+    asked = request(ms=6.0)
+    table = tiny.table(asked.space)
+    record = StepRecord(
+        9, probabilities=[[0.9, 0.02, 0.02, 0.03, 0.03], [0.02, 0.3, 0.35, 0.3, 0.03]], null_gaps=[0.1, 0.3],
+        path=[0, 2],
+        effect_nats=[[0.0, 0.1, 0.005, None, None], [None, None, 0.0, None, None]],
+        effect_se=[[0.0, 0.01, 0.001, None, None], [None, None, 0.0, None, None]],
+    )  # fmt: skip
+    found = k_best(asked, table, record, bounds(asked, table), 3)
+    # sgu would be 6.5 ms; without attention it is 0.005 nats behind
+    assert [str(each) for each in found] == ["A.", "AF", ".."]
+
+
 def test_fewer_come_where_there_are_no_more() -> None:
     asked = tiny.request(space={"n_slots": 2, "candidates": ["attention", "ffn"]})
     record = StepRecord(9, probabilities=[[0.9, 0.1], [0.2, 0.8]], null_gaps=[0.0, 0.0])
