@@ -15,11 +15,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nas.config.retrain import FEWEST
 from nas.errors import InvalidInput
 
 MARGIN = 0.02  # bits per unit that a rule's layout may be worse than the parent and still do for it
-N_PLACEMENTS = 5  # random ones that the rule's layout is held against
-FEWEST = 3  # seeds, and random placements: with two, a t interval is too wide to tell anything
 
 
 @dataclass(frozen=True)

@@ -32,12 +32,13 @@ def report_data(folder: Path, result: Mapping[str, Any] | None = None) -> Report
     found = result if result is not None else _json(folder / "result.json")
     if not isinstance(request, dict):
         raise InvalidInput(f"{folder} holds no search; the folder of one has a request.json")
-    trials = tuple(
-        sorted(
-            (_trial(each) for each in (folder / "trials").glob("*-*-*") if each.is_dir()),
-            key=lambda each: (each.kind != "search", each.sample, each.seed),
-        )
+    known = sorted(
+        (_trial(each) for each in (folder / "trials").glob("*-*-*") if each.is_dir()),
+        key=lambda each: (each[0].kind != "search", each[0].sample, each[0].seed),
     )
+    trials = tuple(trial for trial, _ in known)
+    warned = [each for each in read.items(_json(folder / WARNINGS)) if isinstance(each, str)]
+    warned += [line for _, lines in known for line in lines]
     table = _json(folder / "table.json")
     others = [_json(path) for path in sorted((folder / "tables").glob("*.json"))]
     return ReportData(
@@ -50,7 +51,7 @@ def report_data(folder: Path, result: Mapping[str, Any] | None = None) -> Report
         trials=trials,
         architectures=_architectures(found, trials),
         tables=_tables([table, *others]),
-        warnings=_warnings(folder, trials),
+        warnings=tuple(dict.fromkeys(warned)),
     )
 
 
@@ -68,15 +69,20 @@ def _json(path: Path) -> Any:
         raise InvalidInput(f"{path} cannot be read: {str(error).lower()}") from None
 
 
-def _trial(folder: Path) -> Trial:
+def _trial(folder: Path) -> tuple[Trial, list[str]]:
+    """A trial, and what it warned of."""
     kind, sample, seed = folder.name.split("-", 2)
-    records = _records(folder / "reports.jsonl")
-    saved = read.mappings(_json(folder / "checkpoints.json"))
-    taken = steps.chosen(list(records))
-    newest = records[max(records)] if records else {}
+    path = folder / "reports.jsonl"
+    found = _index(path)
+    taken = steps.chosen(list(found))
+    records = _records(path, [found[step][0] for step in taken])
+    newest = records[-1] if records else {}
     large = set(steps.with_matrices(taken, len(read.items(newest.get("probabilities")))))
-    told = [records[step] if step in large else {**records[step], "probabilities": None} for step in taken]
-    return Trial(
+    told = [
+        each if step in large else {**each, "probabilities": None} for step, each in zip(taken, records, strict=True)
+    ]
+    saved = read.mappings(_json(folder / "checkpoints.json"))
+    trial = Trial(
         id=folder.name,
         kind=kind,
         sample=int(sample) if sample.isdecimal() else 0,
@@ -85,23 +91,42 @@ def _trial(folder: Path) -> Trial:
         steps=tuple(steps.step_of(each) for each in told),
         evidence=Evidence.of(newest) if newest.get("probabilities") else None,
     )
+    warned = [f"{trial.name}: {line}" for _, (_, lines) in sorted(found.items()) for line in lines]
+    return trial, warned
 
 
-def _records(path: Path) -> dict[int, Mapping[str, Any]]:
-    """By step; a line that was cut off is left out."""
-    try:
-        lines = path.read_bytes().split(b"\n")
-    except OSError:
-        return {}
-    found = {}
-    for line in lines[:-1]:
-        try:
-            record = read.mapping(read.at(json.loads(line), "record"))
-        except ValueError:
-            continue
-        if (step := read.whole(record.get("step"))) is not None:
-            found[step] = record
+def _index(path: Path) -> dict[int, tuple[int, list[str]]]:
+    """By step, where its line begins and what it warns of; a line that was cut off is left out."""
+    found: dict[int, tuple[int, list[str]]] = {}
+    if not path.exists():
+        return found
+    with path.open("rb") as file:
+        start = 0
+        for line in file:  # one at a time: a long search of a deep space has reported a lot
+            record = _record(line)
+            if (step := read.whole(record.get("step"))) is not None:
+                found[step] = (start, (read.text(record.get("warning")) or "").splitlines())
+            start += len(line)
     return found
+
+
+def _records(path: Path, starts: list[int]) -> list[Mapping[str, Any]]:
+    """The records whose lines begin there."""
+    if not starts:
+        return []
+    found = []
+    with path.open("rb") as file:
+        for start in starts:
+            file.seek(start)
+            found.append(_record(file.readline()))
+    return found
+
+
+def _record(line: bytes) -> Mapping[str, Any]:
+    try:
+        return read.mapping(read.at(json.loads(line), "record"))
+    except ValueError:
+        return {}
 
 
 def _architectures(result: object, trials: tuple[Trial, ...]) -> tuple[KeptArchitecture, ...]:
@@ -139,12 +164,3 @@ def _tables(bodies: list[Any]) -> tuple[KeptTable, ...]:
                 continue
             found.setdefault(own, KeptTable(own, body))
     return tuple(found.values())
-
-
-def _warnings(folder: Path, trials: tuple[Trial, ...]) -> tuple[str, ...]:
-    """What the stages told, then what each trial did; each once."""
-    told = [each for each in read.items(_json(folder / WARNINGS)) if isinstance(each, str)]
-    for trial in trials:
-        for _, record in sorted(_records(folder / "trials" / trial.id / "reports.jsonl").items()):
-            told += [f"{trial.name}: {line}" for line in (read.text(record.get("warning")) or "").splitlines()]
-    return tuple(dict.fromkeys(told))

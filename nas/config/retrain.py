@@ -8,7 +8,9 @@ from pydantic import Field, field_validator
 
 from nas.config.base import Config
 from nas.config.space import SearchSpace
-from nas.confirmation import FEWEST, N_PLACEMENTS
+
+N_PLACEMENTS = 5  # random ones that the rule's layout is held against
+FEWEST = 3  # seeds, and random placements: with two, a t interval is too wide to tell anything
 
 Baseline = Literal["interleaved", "present", "sandwich", "par", "random", "all-ffn", "all-attention"]
 

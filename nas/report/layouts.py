@@ -26,7 +26,7 @@ class Layout:
         origin: where its figures come from.
         seeds: it was trained with; () where they are not listed.
         test: (S,) quality of each seed.
-        val_loss: (S,) nats per token.
+        val_loss: (S,) on validation, in the unit of quality.
         mean: quality over the seeds.
         low, high: 95% interval of the mean; None of one seed.
         cost_ms: predicted, or for older results as timed beside the parent.
@@ -76,7 +76,8 @@ def trained(data: ReportData) -> list[Layout]:
 
 def parent_name(data: ReportData) -> str:
     """What the derived architecture is held against."""
-    return "present" if read.at(data.found, "parent", "role") == "present" else "interleaved"
+    role = read.text(read.at(data.found, "parent", "role"))
+    return "interleaved" if role in (None, "parent") else str(role)
 
 
 def _listed(entry: Mapping[str, Any], data: ReportData) -> Layout:

@@ -72,6 +72,8 @@ def comparisons(data: ReportData) -> Section | None:
         parts.append(Paragraph("The request asked for no baseline, so nothing is compared."))
     else:
         parts.append(_quality(data))
+        power = [text for each in read.mappings(data.found.get("power")) if (text := read.text(each.get("message")))]
+        parts += [Paragraph(f"Told before the comparisons ran: {'; '.join(dict.fromkeys(power))}.")] if power else []
     parts += [*_latency(data), *_budget(data), *_trained(data), *_metrics(data)]
     path = f"/api/v1/searches/{data.search_id}/report"
     return Section("comparisons", "Against the baselines", tuple(parts), (path,))
@@ -242,7 +244,7 @@ def _by_seed(listed: Sequence[Layout], seeds: Sequence[int], unit: str) -> Table
         cells = [f"{words.fixed(test.get(seed), 4)} / {words.fixed(loss.get(seed), 4)}" for seed in seeds]
         rows.append((each.name, *cells, commas(trials)))
     head = ("layout", *(f"seed {seed}" for seed in seeds), "trials")
-    caption = f"seed by seed: {unit} on test / validation loss in nats per token"
+    caption = f"seed by seed: {unit} on the test part / on validation"
     return Table(caption, head, tuple(rows), frozenset(range(1, len(seeds) + 1)), folded=True)
 
 

@@ -144,7 +144,7 @@ def _statements(found: Sequence[Mapping[str, Any]], data: ReportData) -> Table:
                 in_words(each),
                 [Strong(verdict(each))],
                 str(each.get("reason") or "no reason was kept"),
-                words.short(read.number(each.get("statistic"))),
+                words.short(_value(each)),
                 words.NONE if low is None or high is None else f"{low:.5g} to {high:.5g}",
                 words.short(read.number(each.get("p"))),
                 words.short(read.number(each.get("p_corrected"))),
@@ -152,12 +152,18 @@ def _statements(found: Sequence[Mapping[str, Any]], data: ReportData) -> Table:
                 [own] if own else words.NONE,
             )
         )
-    head = ("of", "statement", "verdict", "reason", "statistic", "interval", "p", "p corrected", "seeds", "from")
+    head = ("of", "statement", "verdict", "reason", "value", "interval", "p", "p corrected", "seeds", "from")
     caption = (
         "statements over the seeds' derived stacks; p: how often slots permuted within each seed do as well, corrected "
         "for all statements of the report"
     )
     return Table(caption, head, tuple(rows), frozenset(range(4, 9)))
+
+
+def _value(statement: Mapping[str, Any]) -> float | None:
+    """What a statement is of, over the seeds; where it is not told apart, the statistic that was tested."""
+    own = read.number(statement.get("at"))
+    return read.number(statement.get("statistic")) if own is None else own
 
 
 def _by_seed(found: Sequence[Mapping[str, Any]], data: ReportData) -> Table:
@@ -170,7 +176,7 @@ def _by_seed(found: Sequence[Mapping[str, Any]], data: ReportData) -> Table:
         cells = [words.short(read.number(values[at])) if at < len(values) else words.NONE for at in range(most)]
         rows.append((f"{each.get('kind', '?')}, {each.get('family', '?')}", *cells))
     head = ("of", *(f"seed {seed}" for seed in names))
-    return Table("the statistic of each seed", head, tuple(rows), frozenset(range(1, most + 1)), folded=True)
+    return Table("the value of each seed", head, tuple(rows), frozenset(range(1, most + 1)), folded=True)
 
 
 def _confirmed(found: Sequence[Mapping[str, Any]]) -> list[Part]:

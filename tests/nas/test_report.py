@@ -281,6 +281,18 @@ def test_rules_are_told_with_verdict_reason_and_evidence() -> None:
     assert "position, attention was retrained: difference -0.03, low -0.05, high -0.01, verdict better" in html(WHOLE)
 
 
+def test_layouts_are_told_seed_by_seed_and_what_could_be_found_before() -> None:
+    text = markdown(WHOLE)
+    assert (
+        "Told before the comparisons ran: 6 paired seeds find differences of 0.0300 bits per byte 8 times in 10."
+        in text
+    )
+    rows = Parsed(html(WHOLE)).table("seed by seed").rows
+    assert rows[0][1:3] == ["seed 0", "seed 1"]
+    assert rows[1][1:3] == ["2.3660 / 2.3610", "2.3680 / 2.3620"]
+    assert rows[1][-1] == ", ".join(reported.own_id(1000 + seed)[-8:] for seed in range(6))
+
+
 def test_a_rule_of_an_older_version_is_suggested() -> None:
     text = markdown(older())
     assert "Rule: **suggested**: 1 search, 1 seed: attention in slot 1 of 2" in text

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from nas import rules
 from nas.architecture import Architecture, interleaved
-from nas.confirmation import FEWEST, N_PLACEMENTS, Confirmation, confirm
+from nas.config.retrain import FEWEST, N_PLACEMENTS
+from nas.confirmation import Confirmation, confirm
 from nas.errors import InvalidInput
 from nas.rule_layout import at_same_cost, random_placements
 from nas.statements import Statement, exchangeable, found_at, state
