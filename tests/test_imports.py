@@ -17,7 +17,7 @@ PACKAGES = ("nas", "db", "workers", "api")
 TORCH_FREE = (
     "config", "options", "catalog", "architecture", "cost", "derive", "rules", "placement", "errors", "steps", "text",
     "presets", "specs", "metrics", "ingest", "settled", "layout", "budgets", "power", "permutation", "statements",
-    "verdicts", "confirmation", "rule_layout",
+    "verdicts", "confirmation", "rule_layout", "applied", "known_rules", "baselines",
 )  # fmt: skip
 
 
