@@ -35,6 +35,7 @@ from db.paging import Page
 from nas.config import SearchRequest
 from nas.cost import LatencyTable
 from nas.errors import InvalidInput
+from nas.rules import of_today
 from nas.text import NAME
 
 router = APIRouter(prefix="/api/v1/searches", tags=["searches"], route_class=StrictRoute)
@@ -247,7 +248,10 @@ def get_result(search_id: SearchId, request: Request, engine: Database) -> Respo
     if search.result is None:
         now = f"{search.state} ({search.stage})" if search.stage else search.state
         raise ApiError(404, "no-result", f"search {search_id} is {now}; a result comes when it has succeeded")
-    return tagged(request, views.Anything(search.result))
+    result = search.result
+    if "rule" in result:  # of an older version, in the words of today
+        result = {**result, "rule": of_today(result["rule"])}
+    return tagged(request, views.Anything(result))
 
 
 @router.get("/{search_id}/log", response_class=PlainTextResponse)
