@@ -176,7 +176,14 @@ class Client:
         return self._json("GET", f"/rules/{rule_id}")
 
     def apply_rule(self, rule_id: str, n_slots: int, **options: Any) -> dict[str, Any]:
-        """The layout of a rule at another depth; options `ratio`, `zone` and `spacing`."""
+        """The layout of a rule at any depth and width, what it costs, and the request that trains it.
+
+        Args:
+            rule_id: of a rule that a search found, or `par` or `sandwich`.
+            n_slots: depth.
+            options: `ratio`, `spacing` and `d_model`; `zone` of a found one; `search` of par and sandwich, whose space
+                is meant.
+        """
         return self._json("POST", f"/rules/{rule_id}/apply", json={"n_slots": n_slots, **options})
 
     def artifacts(self, search_id: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.table import Table
@@ -12,6 +12,7 @@ from rich.text import Text
 from api.foreseen import sentence
 from api.looks import Looks
 from api.plain import plain
+from nas.rules import of_today
 
 
 def decimals(*values: float) -> int:
@@ -30,7 +31,9 @@ def figures(found: Mapping[str, Any], drawn: Looks) -> Table:
     letters = [look.letter for look in drawn.values()]
     if len(set(letters)) < len(letters):  # several candidates of one block, which the strip does not tell apart
         table.add_row("slots", Text(", ".join(found["derived"]["slots"])))
-    table.add_row("rule", Text(found["rule"]["statement"]))
+    table.add_row("rule", Text(of_today(found["rule"])["statement"]))
+    for said in _statements(found.get("rules", ())):
+        table.add_row("", Text(said))
     if quality is not None:
         counted = "examples" if str(found["search"].get("objective")).endswith("_classification") else "windows"
         digits = decimals(quality["difference"], quality["low"], quality["high"])
@@ -166,3 +169,10 @@ _VERDICTS = {
     "worse": " than the parent on test",
     "cannot tell": ": the interval holds both better and worse",
 }
+
+
+def _statements(rules: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A line for each statement that is suggested or supported, and one that counts the others."""
+    told = [f"{each['verdict']}: {each['statement']}" for each in rules if each["verdict"] != "not supported"]
+    n_others = len(rules) - len(told)
+    return told + ([f"not supported: {n_others} of {_count(len(rules), 'statement')}"] if n_others else [])

@@ -11,6 +11,7 @@ from typing import Any, Generic, Literal, TypeVar
 from pydantic import BaseModel, Field
 
 from api.layouts import LayoutComparison, Power, RetrainedLayout
+from api.rule_schemas import Costs, Statement
 from nas.cost import LatencyTable as LatencyTable
 from nas.placement import MAX_SLOTS, Spacing, Zone
 
@@ -363,7 +364,7 @@ class RuleLine(BaseModel, extra="allow"):
     """What the architectures of the seeds have in common; beside the line, the numbers behind it."""
 
     statement: str
-    verdict: Literal["suggested"]
+    verdict: Literal["not supported", "suggested", "supported"]
 
 
 class Export(BaseModel):
@@ -403,6 +404,7 @@ class Result(BaseModel):
     derived: ResultArchitecture
     parent: ResultArchitecture | None = Field(description="null where the request asked for no baseline")
     rule: RuleLine
+    rules: list[Statement] = Field([], description="what the seeds say; empty in results of older versions")
     quality: Quality | None
     latency: Latency | None
     retrained: list[RetrainedLayout] = Field([], description="`derived` first; empty in results of older versions")
@@ -440,7 +442,7 @@ class Architecture(BaseModel):
 
 
 class Rule(BaseModel):
-    """A rule line with its evidence."""
+    """A rule line with its evidence: what describes a search's seeds, or, with a `kind`, one statement of theirs."""
 
     id: str
     statement: str
@@ -461,6 +463,7 @@ class RuleAtDepth(BaseModel, extra="forbid"):
     spacing: Spacing = Field(
         "uniform", description="uniform: evenly from the zone's first slot to its last; stride: one gap"
     )
+    d_model: int | None = Field(None, strict=True, ge=4, le=16384, description="width; null: the search's")
 
 
 class FoundAt(BaseModel):
@@ -481,18 +484,23 @@ class FoundAt(BaseModel):
 class Layout(BaseModel):
     """A rule at another depth: a suggestion that nobody has trained."""
 
-    rule: str = Field(description="id of the rule")
-    search: str = Field(description="id of the search that it comes from")
+    rule: str = Field(description="id of the rule, or par or sandwich")
+    search: str | None = Field(description="id of the search that it comes from, or whose space it is laid out in")
     n_slots: int
+    d_model: int
     slots: list[str] = Field(description="the label of each slot")
     string: str = Field(description="a letter a slot", examples=["AFFFAFFFAFFFAFFF"])
     attention: list[int] = Field(description="slots with attention, counted from 0")
     ratio: float = Field(description="all blocks : attention blocks, as asked for")
-    zone: Zone
+    zone: Zone = Field(description="that of a statement's layout is what the statement says")
     spacing: Spacing
     statement: str = Field(description="one line for people; slots are counted from 1 there")
-    verdict: Literal["suggested"]
-    found_at: FoundAt
+    verdict: Literal["not supported", "suggested", "supported"] = Field(
+        description="elsewhere than it was found, suggested at best"
+    )
+    found_at: FoundAt | None = Field(description="null of par and sandwich")
+    costs: Costs
+    request: dict[str, Any] = Field(description="fixes every slot; POST it to /searches to train the layout")
 
 
 class Artifact(BaseModel):

@@ -25,6 +25,7 @@ from db.trials import Trial
 from nas import catalog
 from nas.config.task import Task
 from nas.leading import leading, of_path
+from nas.rules import of_today
 
 Row = TypeVar("Row")
 
@@ -194,7 +195,8 @@ def architecture(row: StoredArchitecture) -> schemas.Architecture:
 
 
 def rule(row: StoredRule) -> schemas.Rule:
-    return schemas.Rule(id=row.id, statement=row.statement, verdict=row.verdict, evidence=row.body)
+    line = of_today({"statement": row.statement, "verdict": row.verdict})
+    return schemas.Rule(id=row.id, **line, evidence=of_today(row.body))
 
 
 def artifact(row: Artifact) -> schemas.Artifact:

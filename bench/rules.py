@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from nas.statements import Statement, ratio_interval, state
+from nas.statement import Statement
+from nas.statements import ratio_interval, state
 from nas.verdicts import judge
 
 Families = list[str]

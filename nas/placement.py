@@ -18,7 +18,9 @@ from typing import Literal
 
 from nas.config.request import SearchRequest
 from nas.errors import InvalidInput
+from nas.rule_layout import Counts, place
 from nas.rules import RuleStatement, count, slots_text
+from nas.statement import Statement, Verdict
 
 Spacing = Literal["uniform", "stride"]
 Zone = Literal["found", "paper"]
@@ -36,7 +38,7 @@ class Layout:
         attention: attention slots, counted from 0.
         ratio: all blocks : attention blocks that was asked for.
         statement: one line for people; slots are counted from 1 there.
-        verdict: of the rule, which applying it does not change.
+        verdict: of the rule; elsewhere than it was found, suggested at best.
     """
 
     labels: tuple[str, ...]
@@ -44,7 +46,7 @@ class Layout:
     attention: tuple[int, ...]
     ratio: Fraction
     statement: str
-    verdict: Literal["suggested"]
+    verdict: Verdict
 
 
 def attention_positions(
@@ -137,6 +139,58 @@ def apply_rule(
             f"at {found_at(request)}: {rule.verdict}, and not measured at {count(n_slots, 'slot')}"
         ),
         verdict=rule.verdict,
+    )
+
+
+def apply_statement(
+    statement: Statement,
+    rule: RuleStatement,
+    request: SearchRequest,
+    n_slots: int,
+    *,
+    ratio: Fraction | None = None,
+    d_model: int | None = None,
+) -> Layout:
+    """The layout of one statement at another depth: each family as often as the seeds had it, and where it says.
+
+    Args:
+        statement: of a search.
+        rule: the description of the same search, which knows the blocks of each seed.
+        request: of that search.
+        n_slots: depth of the layout.
+        ratio: all blocks : blocks of the statement's family; None: as the seeds had it.
+        d_model: width it is for; None: the search's.
+
+    Raises:
+        InvalidInput: a depth out of range, one at which the family has no block, or more blocks than there is room for.
+    """
+    if not 1 <= n_slots <= MAX_SLOTS:
+        raise InvalidInput(f"n_slots is {n_slots}; it must be from 1 to {MAX_SLOTS}")
+    families = {candidate.label: candidate.family for candidate in request.space.candidates}
+    seeds = [[families[label] for label in seed] for seed in rule.labels]
+    placed = []
+    for family in sorted({family for seed in seeds for family in seed} - {"identity", "ffn"}):
+        p = Fraction(sum(rule.blocks), sum(seed.count(family) for seed in seeds))
+        if family == statement.family and ratio is not None:
+            p = ratio
+        n_blocks = int(n_slots / p)
+        if n_blocks < 1 and family in (statement.family, statement.other):
+            raise InvalidInput(
+                f"ratio {p} leaves no {family} in {count(n_slots, 'block')}; it needs {-int(-p // 1)} blocks at least"
+            )
+        placed += [(_chosen(rule, request, family), family)] * n_blocks
+    labels = place([statement], Counts(placed, _chosen(rule, request, "ffn")), n_slots)
+    elsewhere = n_slots != rule.n_slots or d_model not in (None, request.space.d_model)
+    verdict: Verdict = "suggested" if elsewhere and statement.verdict == "supported" else statement.verdict
+    told = f"{verdict}, and not measured here" if elsewhere else verdict
+    n_own = sum(families[label] == statement.family for label in labels)
+    return Layout(
+        labels=labels,
+        string="".join(request.space.candidate(label).letter for label in labels),
+        attention=tuple(slot for slot, label in enumerate(labels) if families[label] == "attention"),
+        ratio=Fraction(n_slots, n_own),
+        statement=f"{statement.statement}; found by {count(statement.n_seeds, 'seed')} at {found_at(request)}: {told}",
+        verdict=verdict,
     )
 
 

@@ -14,7 +14,8 @@ import numpy as np
 
 from nas.config.space import SearchSpace
 from nas.errors import InvalidInput
-from nas.statements import Statement, exchangeable
+from nas.statement import Statement
+from nas.statements import exchangeable
 
 _THIRD = 1 / 3
 
@@ -41,7 +42,7 @@ def place(statements: Sequence[Statement], counts: Counts, n_blocks: int) -> tup
     wanted = [
         (target, family)
         for family, labels in by_family.items()
-        for target in _targets([each for each in statements if each.family == family], len(labels))
+        for target in _targets([each for each in statements if each.family == family], len(labels), n_blocks)
     ]
     wanted.sort()
     families = dict(zip(_apart([target for target, _ in wanted], n_blocks), [f for _, f in wanted], strict=True))
@@ -72,9 +73,7 @@ def at_same_cost(statements: Sequence[Statement], labels: Sequence[str], space: 
     found = (*(next(rest) if label == mark else label for label in chain), *skipped)
     for slot, label in enumerate(found):
         if not space.allowed[slot][space.labels.index(label)]:
-            raise InvalidInput(
-                f"the layout of the rule has {label!r} in slot {slot}, where the space does not allow it"
-            )
+            raise InvalidInput(f"their layout has {label!r} in slot {slot}, where the space does not allow it")
     return found
 
 
@@ -105,8 +104,9 @@ def random_placements(labels: Sequence[str], space: SearchSpace, n: int, *, seed
     return found
 
 
-def _targets(statements: Sequence[Statement], n: int) -> list[float]:
-    """Where n blocks of a family should stand, shares of the depth."""
+def _targets(statements: Sequence[Statement], n: int, n_blocks: int) -> list[float]:
+    """Where n blocks of a family should stand, shares of the depth: of n equal parts of its own, at the beginning of
+    each; in the middle, where a mean place is to be kept."""
     by_kind = {each.kind: each for each in statements}
     first, last = 0.0, 1.0
     if "cut" in by_kind:
@@ -116,17 +116,18 @@ def _targets(statements: Sequence[Statement], n: int) -> list[float]:
         middle = min(max(position, first), last)
         half = min(middle - first, last - middle)
         first, last = middle - half, middle + half
-    places = [(number + 0.5) / n for number in range(n)]
     if "spacing" in by_kind and by_kind["spacing"].direction == "clustered":  # two runs, at both ends of the part
-        places = [0.0 if place < 0.5 else 1.0 for place in places]
-    return [first + place * (last - first) for place in places]
+        n_first = (n + 1) // 2
+        return [first] * n_first + [max(first, last - (n - number) / n_blocks) for number in range(n_first, n)]
+    inset = 0.0 if position is None else 0.5
+    return [first + (number + inset) / n * (last - first) for number in range(n)]
 
 
 def _apart(targets: Sequence[float], n_blocks: int) -> list[int]:
     """Different blocks, in order, as near to their targets as that leaves room for."""
     found: list[int] = []
     for target in targets:
-        wanted = min(int(target * n_blocks), n_blocks - 1)
+        wanted = min(int(target * n_blocks + 1e-9), n_blocks - 1)  # a third of 12 is 4
         found.append(max(wanted, found[-1] + 1 if found else 0))
     latest = n_blocks - 1
     for index in reversed(range(len(found))):

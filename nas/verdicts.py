@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from nas.confirmation import Confirmation
-from nas.statements import Statement, Verdict
+from nas.statement import Statement, Verdict
 
 LEVEL = 0.05  # of corrected p values: in at most this share of reports on nothing, anything is said to be found
 NEEDED_SEEDS = 5  # below which nothing is better than suggested

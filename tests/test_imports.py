@@ -17,7 +17,8 @@ PACKAGES = ("nas", "db", "workers", "api")
 TORCH_FREE = (
     "config", "options", "catalog", "architecture", "cost", "derive", "rules", "placement", "errors", "steps", "text",
     "presets", "specs", "metrics", "ingest", "settled", "layout", "budgets", "leading", "report", "power",
-    "permutation", "statements", "verdicts", "confirmation", "rule_layout",
+    "permutation", "statement", "statements", "verdicts", "confirmation", "rule_layout", "applied", "known_rules",
+    "baselines",
     "constrain", "exact", "what_if",
 )  # fmt: skip
 

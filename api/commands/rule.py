@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from fractions import Fraction
-from typing import Annotated, cast, get_args
+from pathlib import Path
+from typing import Annotated, Any, cast, get_args
 
 import typer
 from rich.text import Text
@@ -16,6 +18,7 @@ from api.commands.refuse import Refused
 from api.looks import looks, strip
 from db import ids
 from nas.errors import InvalidInput
+from nas.known_rules import SOURCES
 from nas.placement import MAX_SLOTS, Spacing, Zone, attention_positions
 
 
@@ -32,11 +35,20 @@ def rule(
     ] = None,
     rule_id: Annotated[
         str | None,
-        typer.Option("--from", metavar="RULE_ID", help="A rule that a search found; `blockwright rules` lists them."),
+        typer.Option(
+            "--from", metavar="RULE_ID", help="A rule that a search found (`blockwright rules`), or par or sandwich."
+        ),
     ] = None,
     spacing: Annotated[
         str, typer.Option("--spacing", help="uniform from the zone's first slot to its last, or stride: one gap.")
     ] = "uniform",
+    width: Annotated[
+        int | None, typer.Option("--width", help="With --from: width d_model; default: that of the search.")
+    ] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option("--save", metavar="FILE", help="With --from: write the request that trains the layout there."),
+    ] = None,
     zone: Annotated[
         str | None,
         typer.Option("--zone", help="With --from: found, where the search put attention, or paper: first two thirds."),
@@ -54,8 +66,10 @@ def rule(
         raise InvalidInput(f"zone is {zone!r}; it must be found or paper")
     if rule_id is not None:
         with connect(url, data_dir) as client:
-            _print_found(client, rule_id, blocks, value, spacing, zone or "found")
+            _print_found(client, rule_id, blocks, value, spacing, zone, width, save)
         return
+    if width is not None or save is not None:
+        raise Refused("--width and --save need --from with the id of a rule that a search found, or par or sandwich")
     if value is None:
         raise Refused("give --ratio, such as --ratio 5, or --from with the id of a rule that a search found")
     if zone == "found":
@@ -80,19 +94,46 @@ def rules(search_id: SearchId = None, url: Url = None, data_dir: DataDir = None)
     if not found:
         console.print(f"search {search_id} has no rule yet; it comes when architectures are derived")
     for each in found:
-        console.print(Text(f"{each['id']}  {each['statement']}"), soft_wrap=True)
+        told = "" if "kind" not in each["evidence"] else f": {each['verdict']}, {each['evidence']['reason']}"
+        console.print(Text(f"{each['id']}  {each['statement']}{told}"), soft_wrap=True)
 
 
-def _print_found(client: Client, rule_id: str, blocks: int, ratio: Fraction | None, spacing: str, zone: str) -> None:
-    if not re.fullmatch(ids.PATTERN, rule_id):
+def _print_found(
+    client: Client,
+    rule_id: str,
+    blocks: int,
+    ratio: Fraction | None,
+    spacing: str,
+    zone: str | None,
+    width: int | None,
+    save: Path | None,
+) -> None:
+    known = rule_id in SOURCES
+    if not known and not re.fullmatch(ids.PATTERN, rule_id):
         raise Refused(f"{rule_id[:60]!r} is no id of a rule; `blockwright rules` shows them")
-    options = {} if ratio is None else {"ratio": float(ratio)}
-    layout = client.apply_rule(rule_id, blocks, spacing=spacing, zone=zone, **options)
-    candidates = client.get(layout["search"])["request"]["space"]["candidates"]
+    if known and zone == "found":
+        raise Refused("--zone found needs --from with the id of a rule that a search found")
+    options: dict[str, Any] = {} if known else {"zone": zone or "found"}
+    options |= {} if ratio is None else {"ratio": float(ratio)}
+    options |= {} if width is None else {"d_model": width}
+    layout = client.apply_rule(rule_id, blocks, spacing=spacing, **options)
     console = show.terminal()
-    console.print(strip(layout["slots"], looks(candidates)))
+    console.print(strip(layout["slots"], looks(layout["request"]["space"]["candidates"])))
     console.print(layout["string"])
     console.print(Text(layout["statement"]), soft_wrap=True)
+    costs = layout["costs"]
+    cache = "unknown" if costs["cache_bytes"] is None else f"{costs['cache_bytes']:,} bytes"
+    latency = costs["no_latency"] or f"{costs['predicted_ms']:.3g} ms by table {costs['latency_table']}"
+    console.print(
+        Text(
+            f"width {layout['d_model']}: {costs['parameters']:,} parameters, {costs['flops']:,} FLOPs a sequence, "
+            f"cache {cache}, latency: {latency}"
+        ),
+        soft_wrap=True,
+    )
+    if save is not None:
+        save.write_text(json.dumps(layout["request"], indent=2) + "\n")
+        console.print(Text(f"{save}: submit it to train this layout"), soft_wrap=True)
 
 
 def _ratio(text: str | None) -> Fraction | None:

@@ -21,6 +21,7 @@ from nas.report.markdown import markdown
 from nas.report.page import html
 from nas.report.rows import report_data
 from nas.report.style import POLICY
+from nas.rules import of_today
 
 router = APIRouter(prefix="/api/v1/searches", tags=["searches"], route_class=StrictRoute)
 
@@ -57,7 +58,10 @@ def get_result(
             now = f"{search.state} ({search.stage})" if search.stage else search.state
             later = "a result comes when it has succeeded, and ?format=html reports until then"
             raise ApiError(404, "no-result", f"search {search_id} is {now}; {later}")
-        answer = tagged(request, views.Anything(search.result))
+        result = search.result
+        if "rule" in result:  # of an older version, in the words of today
+            result = {**result, "rule": of_today(result["rule"])}
+        answer = tagged(request, views.Anything(result))
     else:
         with reading(engine) as connection:
             data = report_data(Left(connection, search_id))

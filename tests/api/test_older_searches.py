@@ -84,7 +84,9 @@ def test_a_search_under_way_is_listed_and_shown_without_what_it_never_told(servi
 
 def test_a_finished_search_is_shown_and_its_time_is_told_of_no_new_one(service: Running, served: Run) -> None:
     search_id = stored(service, RESULT)
-    assert service.http.get(f"/api/v1/searches/{search_id}/report").json() == RESULT
+    line = "1 search, 1 seed: suggested; attention in slot 1 of 2"
+    report = service.http.get(f"/api/v1/searches/{search_id}/report").json()
+    assert report == {**RESULT, "rule": {"statement": line, "verdict": "suggested"}}
     assert "cannot tell: the interval holds both better and worse" in served("show", search_id).out
     assert served("watch", search_id).status == 0
     estimated = service.http.post("/api/v1/searches:estimate", json=TINY).json()

@@ -19,6 +19,9 @@ from nas.architecture import Architecture
 from nas.config.budget import Budget
 from nas.config.request import SearchRequest
 from nas.rules import describe
+from nas.statements import state
+from nas.verdicts import judge
+from tests import tiny
 from tests.api.running import TINY, Claimed, Running
 from tests.api.test_cli import Run, run, served
 
@@ -60,10 +63,17 @@ def test_a_rule_is_carried_to_another_depth_and_says_what_it_was_found_at(
 ) -> None:
     status, layout = apply(service, rule_id, {"n_slots": 8})
     assert status == 200
+    costs, request = layout.pop("costs"), layout.pop("request")
+    assert costs["predicted_ms"] is None
+    assert costs["no_latency"] == "no stored latency table is of this width, length and serve mode"
+    assert (costs["parameters"] > 0, costs["flops"] > 0, costs["cache_bytes"] > 0) == (True, True, True)
+    assert [slot["present"] for slot in request["space"]["layout"]] == layout["slots"]
+    assert all(slot["fixed"] for slot in request["space"]["layout"])
     assert layout == {
         "rule": rule_id,
         "search": claimed.id,
         "n_slots": 8,
+        "d_model": 16,
         "slots": ["attention"] * 4 + ["ffn"] * 4,
         "string": "AAAAFFFF",
         "attention": [0, 1, 2, 3],
@@ -212,6 +222,122 @@ def test_applying_a_rule_loads_no_torch() -> None:
     assert found.stdout.strip() == ""
 
 
+def keep_statement(service: Running, claimed: Claimed, kind: str, **changes: Any) -> str:
+    """Store a statement beside the description of six seeds, as a runner does; returns its id."""
+    seeds = ["AF", "AF", "AF", "AF", "AF", "AF"]
+    keep(service, claimed, seeds)
+    families = {"A": "attention", "F": "ffn"}
+    found = judge(state([[families[letter] for letter in seed] for seed in seeds]))
+    (one,) = [each for each in found if each.kind == kind]
+    body = json.loads(json.dumps(dataclasses.asdict(dataclasses.replace(one, **changes))))
+    with transaction(service.engine) as connection:
+        put = rules.put(connection, claimed.lease, statement=body["statement"], verdict=body["verdict"], body=body)
+        return put.id
+
+
+def test_a_statement_is_carried_to_another_depth_and_is_suggested_there(service: Running, claimed: Claimed) -> None:
+    rule_id = keep_statement(service, claimed, "position", verdict="supported")
+    status, layout = apply(service, rule_id, {"n_slots": 8})
+    assert (status, layout["string"], layout["verdict"]) == (200, "AAAAFFFF", "suggested")
+    assert layout["statement"].endswith("no latency budget: suggested, and not measured here")
+    own = apply(service, rule_id, {"n_slots": 2})[1]
+    assert (own["string"], own["verdict"]) == ("AF", "supported")
+    wider = apply(service, rule_id, {"n_slots": 2, "d_model": 32})[1]
+    assert (wider["verdict"], wider["d_model"], wider["request"]["space"]["n_heads"]) == ("suggested", 32, 4)
+    assert wider["costs"]["parameters"] > own["costs"]["parameters"]
+    rarer = apply(service, rule_id, {"n_slots": 8, "ratio": 4})[1]
+    assert (rarer["ratio"], rarer["string"].count("A")) == (4.0, 2)
+
+
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        (
+            {"n_slots": 2, "ratio": 3},
+            "ratio 3 leaves no attention in 2 blocks; it needs 3 blocks at least",
+        ),
+        ({"n_slots": 8, "d_model": 30}, "d_model"),
+    ],
+    ids=["too few slots", "a width that heads do not divide"],
+)
+def test_a_statement_that_does_not_fit_is_one_line(service: Running, claimed: Claimed, body: Any, detail: str) -> None:
+    status, found = apply(service, keep_statement(service, claimed, "position"), body)
+    assert (status, found["code"]) == (422, "rule-not-applicable")
+    assert detail in found["detail"]
+
+
+def test_a_layout_has_a_latency_where_a_table_of_its_shape_is_stored(
+    service: Running, claimed: Claimed, rule_id: str
+) -> None:
+    space = SearchRequest.model_validate(TINY)
+    table = tiny.table(space.space, space.task.serve[0])
+    assert service.http.post("/api/v1/latency-tables", json=table.model_dump(mode="json")).status_code == 201
+    costs = apply(service, rule_id, {"n_slots": 8})[1]["costs"]
+    assert (costs["predicted_ms"], costs["latency_table"], costs["no_latency"]) == (1 + 4 * 3 + 4 * 2, table.id, None)
+    assert apply(service, rule_id, {"n_slots": 8, "d_model": 32})[1]["costs"]["predicted_ms"] is None
+
+
+def test_the_request_of_a_layout_can_be_submitted(service: Running, rule_id: str) -> None:
+    request = apply(service, rule_id, {"n_slots": 6})[1]["request"]
+    created = service.http.post("/api/v1/searches", json=request)
+    assert created.status_code == 201, created.json()
+    assert created.json()["request"]["space"]["layout"] == request["space"]["layout"]
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "string"),
+    [
+        ("par", {"n_slots": 32}, "AFFFAFFFAFFFAFFFAFFFAFFFFFFFFFFF"),
+        ("par", {"n_slots": 12, "ratio": 3}, "AFAFAFFAFFFF"),
+        ("par", {"n_slots": 12, "ratio": 3, "spacing": "stride"}, "AFAFAFAFFFFF"),
+        ("sandwich", {"n_slots": 8}, "AAAFAFFF"),
+    ],
+)
+def test_rules_of_other_people_are_known(service: Running, name: str, body: Any, string: str) -> None:
+    status, layout = apply(service, name, body)
+    assert (status, layout["string"] if status == 200 else layout) == (200, string)
+    assert (layout["rule"], layout["search"], layout["verdict"], layout["found_at"]) == (name, None, "suggested", None)
+    assert layout["statement"].endswith(", not measured here")
+    assert layout["costs"]["parameters"] > 0
+
+
+def test_a_known_rule_is_laid_out_in_the_space_of_a_search(service: Running, claimed: Claimed) -> None:
+    layout = apply(service, "par", {"n_slots": 8, "search": claimed.id})[1]
+    assert (layout["search"], layout["d_model"], layout["string"]) == (claimed.id, 16, "AFFFFFFF")
+    assert layout["request"]["task"]["dataset"] == "python-docs"
+    status, found = apply(service, "par", {"n_slots": 8, "search": UNKNOWN})
+    assert (status, found["detail"]) == (404, f"no search '{UNKNOWN}'")
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "detail"),
+    [
+        ("par", {"n_slots": 2}, "ratio 5 leaves no attention in 2 blocks; at most 2 is possible"),
+        ("sandwich", {"n_slots": 2}, "n_slots is 2; a sandwich needs an even number of slots from 4 on"),
+        (
+            "sandwich",
+            {"n_slots": 8, "ratio": 3},
+            "ratio is 3, but a sandwich has as many attention as ffn blocks, 2 : 1; leave ratio out",
+        ),
+    ],
+    ids=["par at depth 2", "sandwich at depth 2", "a contradictory ratio"],
+)
+def test_known_rules_that_do_not_fit_are_one_line(service: Running, name: str, body: Any, detail: str) -> None:
+    status, found = apply(service, name, body)
+    assert (status, found["code"], found["detail"]) == (422, "rule-not-applicable", detail)
+
+
+def test_a_rule_stored_by_an_older_version_is_suggested(service: Running, claimed: Claimed) -> None:
+    line, body = "1 search, 2 seeds: not confirmed; attention in slot 1 of 2", {"verdict": "not confirmed"}
+    with transaction(service.engine) as connection:
+        put = rules.put(
+            connection, claimed.lease, statement=line, verdict="not confirmed", body={**body, "statement": line}
+        )
+    found = service.http.get(f"/api/v1/rules/{put.id}").json()
+    assert (found["verdict"], found["evidence"]["verdict"]) == ("suggested", "suggested")
+    assert found["statement"] == "1 search, 2 seeds: suggested; attention in slot 1 of 2"
+
+
 # -- the command line -------------------------------------------------------------------------------------------------
 
 
@@ -247,7 +373,9 @@ def test_rules_of_a_search_are_listed_and_printed_at_another_depth(served: Run, 
     listed = served("rules").out
     assert listed.startswith(f"{rule_id}  1 search, 2 seeds: suggested; attention in slot 1 of 2 ")
     assert served("rules", claimed.id).out == listed
-    strip, string, line = served("rule", "--from", rule_id, "--blocks", "4").out.splitlines()
+    strip, string, line, cost = served("rule", "--from", rule_id, "--blocks", "4").out.splitlines()
+    assert cost.startswith("width 16: ")
+    assert cost.endswith("latency: no stored latency table is of this width, length and serve mode")
     assert strip.split() == ["A", "A", "F", "F"]
     assert string == "AAFF"
     assert line.startswith("attention in slots 1-2 of 4, ffn in the others; found by 1 search with 2 seeds at 2 ")

@@ -81,7 +81,7 @@ def test_a_result_is_printed_with_everything_that_was_found() -> None:
     for line in (
         "probabilities of seed 7 after 100 steps",
         "A attention",
-        "1 search, 1 seed: not confirmed; attention in slot 1 of 2",
+        "1 search, 1 seed: suggested; attention in slot 1 of 2",
         "1.875 bits per byte, parent 1.900: -0.025 (-0.050 to +0.010, 95%; 512 windows, 2 seeds)",
         "cannot tell: the interval holds both better and worse",
         "0.910 of the parent's (0.900 to 0.920; repeatability 0.005): 1.00 ms against 1.10 ms",

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nas.architecture import Architecture
-from nas.baselines import TOLERANCE, baseline, random_stacks, sandwich
+from nas.baselines import baseline, sandwich
 from nas.config.request import SearchRequest
 from nas.errors import InvalidInput
+from nas.random_stacks import TOLERANCE, random_stacks
 from tests import tiny
 
 

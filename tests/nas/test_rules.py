@@ -8,7 +8,7 @@ import pytest
 from nas.architecture import Architecture
 from nas.config.space import SearchSpace
 from nas.errors import InvalidInput
-from nas.rules import describe
+from nas.rules import describe, of_today
 
 CANDIDATES = SearchSpace().candidates
 LETTERS = {candidate.letter: candidate.label for candidate in CANDIDATES}
@@ -76,6 +76,13 @@ def test_verdict_is_suggested_however_many_seeds_agree() -> None:
     assert found.verdict == "suggested"
     assert found.statement.startswith("32 searches, 64 seeds: suggested; ")
     assert (found.n_searches, found.n_seeds, found.n_slots) == (32, 64, 4)
+
+
+def test_a_rule_of_an_older_version_is_suggested() -> None:
+    line = "1 search, 2 seeds: not confirmed; attention in slot 1 of 2"
+    today = {"statement": "1 search, 2 seeds: suggested; attention in slot 1 of 2", "verdict": "suggested"}
+    assert of_today({"statement": line, "verdict": "not confirmed"}) == today
+    assert of_today(today) == today
 
 
 def test_no_architecture_is_no_rule() -> None:

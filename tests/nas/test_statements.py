@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from nas.config.request import SearchRequest
 from nas.config.space import SearchSpace
 from nas.errors import InvalidInput
-from nas.statements import Statement, exchangeable, found_at, holm, ratio_interval, state
+from nas.statement import Statement
+from nas.statements import exchangeable, found_at, holm, ratio_interval, state
 
 FAMILIES = {"A": "attention", "F": "ffn", "S": "sgu", "M": "mgk", ".": "identity"}
 

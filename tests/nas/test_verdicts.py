@@ -10,7 +10,8 @@ import pytest
 
 from nas.confirmation import Confirmation, Difference, confirm
 from nas.errors import InvalidInput
-from nas.statements import Statement, state
+from nas.statement import Statement
+from nas.statements import state
 from nas.verdicts import confirmed, judge, worth_confirming
 from tests.nas.test_statements import stacks
 

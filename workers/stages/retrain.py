@@ -6,7 +6,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from nas.architecture import Architecture
-from nas.baselines import TOLERANCE, baseline, random_stacks
+from nas.baselines import baseline
+from nas.random_stacks import TOLERANCE, random_stacks
 from workers.stages.derive import BASELINES, ROLES, keep
 from workers.stages.numbering import Numbering
 from workers.stages.passed_on import Derived, Inputs, Retrained, Searched, Trained

@@ -17,7 +17,8 @@ from nas.config.retrain import FEWEST, N_PLACEMENTS
 from nas.confirmation import Confirmation, confirm
 from nas.errors import InvalidInput
 from nas.rule_layout import at_same_cost, random_placements
-from nas.statements import Statement, exchangeable, found_at, state
+from nas.statement import Statement
+from nas.statements import exchangeable, found_at, state
 from nas.verdicts import confirmed, judge, worth_confirming
 from workers.stages.passed_on import Derived, Inputs, Retrained, Searched, Trained
 from workers.stages.retrain import train_layouts

@@ -23,6 +23,14 @@ interface Evidence {
   undecided: number;
 }
 
+interface Said {
+  statement: string;
+  verdict: string;
+  reason: string;
+}
+
+const WORDS: Record<string, string> = { supported: "better", suggested: "cannot tell", "not supported": "worse" };
+
 interface Carried {
   slots: string[];
   statement: string;
@@ -30,10 +38,12 @@ interface Carried {
 
 export const RuleCard = memo(function RuleCard({
   rule,
+  statements,
   seeds,
   look,
 }: {
   rule: Rule;
+  statements: readonly Rule[];
   seeds: readonly number[];
   look: (label: string) => Look;
 }) {
@@ -41,7 +51,7 @@ export const RuleCard = memo(function RuleCard({
   const [depth, setDepth] = useState(() => String(Math.min(512, Math.max(evidence.n_slots * 2, 12))));
   const [carried, setCarried] = useState<Carried | null>(null);
   const [problem, setProblem] = useState<Failure | null>(null);
-  const statement = useMemo(() => rule.statement.replace(/^[^:]*: (not confirmed; )?/, ""), [rule.statement]);
+  const statement = useMemo(() => rule.statement.replace(/^[^:]*: (suggested; )?/, ""), [rule.statement]);
   const apply = async () => {
     setProblem(null);
     try {
@@ -67,7 +77,7 @@ export const RuleCard = memo(function RuleCard({
         <span
           className="verdict"
           data-word="cannot tell"
-          title="retraining against baselines of equal cost over many seeds could confirm it"
+          title="it describes what was found; the statements below say what there is to it"
         >
           {rule.verdict}
         </span>
@@ -91,10 +101,27 @@ export const RuleCard = memo(function RuleCard({
           </div>
         )}
       </dl>
-      <p className="quieter">
-        {counted(evidence.n_searches, "search", "searches")} and {counted(evidence.n_seeds, "seed")} describe what was
-        found here; they do not confirm a rule.
-      </p>
+      {statements.length > 0 ? (
+        <ul className="rule-statements">
+          {statements.map((each) => {
+            const said = each.evidence as unknown as Said;
+            return (
+              <li key={each.id}>
+                <span className="verdict" data-word={WORDS[said.verdict] ?? "cannot tell"}>
+                  {said.verdict}
+                </span>{" "}
+                {said.statement}
+                <p className="quieter">{said.reason}</p>
+              </li>
+            );
+          })}
+        </ul>
+      ) : (
+        <p className="quieter">
+          {counted(evidence.n_searches, "search", "searches")} and {counted(evidence.n_seeds, "seed")} describe what was
+          found here; that is no test of a rule.
+        </p>
+      )}
       <form
         className="row rule-apply"
         onSubmit={(event) => {

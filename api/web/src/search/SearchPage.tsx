@@ -274,9 +274,17 @@ function Loaded({ followed, live, catalog }: { followed: Followed; live: Live; c
               synthetic={catalog?.tasks.some((each) => each.name === result.search["dataset"]) ?? false}
             />
           )}
-          {live.rules.map((rule) => (
-            <RuleCard key={rule.id} rule={rule} seeds={trials.map((each) => each.seed)} look={look} />
-          ))}
+          {live.rules
+            .filter((rule) => !("kind" in rule.evidence))
+            .map((rule) => (
+              <RuleCard
+                key={rule.id}
+                rule={rule}
+                statements={live.rules.filter((each) => "kind" in each.evidence)}
+                seeds={trials.map((each) => each.seed)}
+                look={look}
+              />
+            ))}
         </div>
       )}
       <Trials live={live} version={version} />

@@ -1,0 +1,136 @@
+"""Statements make a layout of the blocks that are there, where the space lets them stand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nas.applied import costs, fixed
+from nas.config.request import SearchRequest
+from nas.config.space import SearchSpace
+from nas.errors import InvalidInput
+from nas.known_rules import lay_out
+from nas.rule_layout import Counts, at_same_cost, place, random_placements
+from nas.statement import Statement
+from tests import tiny
+
+A, S = ("attention", "attention"), ("sgu", "sgu")
+
+
+def said(kind: Any, direction: str | None = None, at: float | None = None, **fields: Any) -> Statement:
+    return Statement(kind, fields.pop("family", "attention"), "", direction=direction, at=at, **fields)
+
+
+def string(statements: list[Statement], n_blocks: int, n_attention: int, n_sgu: int = 0) -> str:
+    letters = {"attention": "A", "sgu": "S", "ffn": "F"}
+    labels = place(statements, Counts([A] * n_attention + [S] * n_sgu, "ffn"), n_blocks)
+    return "".join(letters[label] for label in labels)
+
+
+@pytest.mark.parametrize(
+    ("statements", "counts", "expected"),
+    [
+        ([], (8, 4), "AFAFAFAF"),
+        ([said("cut", "first")], (12, 4), "FAFAFAFAFFFF"),
+        ([said("cut", "last")], (12, 4), "FFFFFAFAFAFA"),
+        ([said("position", "early", 0.2)], (10, 2), "FAFAFFFFFF"),
+        ([said("position", "early", 0.05)], (10, 3), "AAAFFFFFFF"),
+        ([said("position", "late", 0.95)], (10, 3), "FFFFFFFAAA"),
+        ([said("spacing", "clustered"), said("cut", "first")], (12, 4), "AAFFFFFAAFFF"),
+        ([said("order", "after", other="sgu")], (8, 2, 2), "SFSFAFAF"),
+        ([said("order", "before", other="sgu")], (8, 2, 2), "AFAFSFSF"),
+    ],
+    ids=["nothing", "first", "last", "early", "very early", "late", "clustered", "after", "before"],
+)
+def test_a_layout_is_what_the_statements_say(statements: Any, counts: Any, expected: str) -> None:
+    found = string(statements, *counts)
+    assert sorted(found) == sorted(expected)
+    assert found == expected
+
+
+@given(st.integers(1, 24), st.integers(0, 12), st.integers(0, 12), st.floats(0, 1), st.sampled_from(["first", "last"]))
+def test_every_block_is_placed_once(n: int, n_attention: int, n_sgu: int, at: float, cut: Any) -> None:
+    statements = [said("position", "early", at), said("cut", cut), said("order", "after", other="sgu")]
+    if n_attention + n_sgu > n:
+        with pytest.raises(InvalidInput, match=rf"^{n_attention + n_sgu} blocks of the rule do not fit into {n}$"):
+            string(statements, n, n_attention, n_sgu)
+        return
+    found = string(statements, n, n_attention, n_sgu)
+    assert (found.count("A"), found.count("S"), len(found)) == (n_attention, n_sgu, n)
+
+
+def test_a_layout_of_equal_cost_holds_the_same_blocks() -> None:
+    labels = ("ffn", "identity", "attention", "mgk", "ffn", "attention")
+    found = at_same_cost([said("cut", "first")], labels, SearchSpace(n_slots=6))
+    assert sorted(found) == sorted(labels)
+    assert found[-1] == "identity"
+
+
+def test_a_layout_that_the_space_does_not_allow_is_refused() -> None:
+    space = SearchSpace.model_validate({"n_slots": 2, "layout": [{"forbidden": ["attention"]}, {}]})
+    with pytest.raises(
+        InvalidInput, match=r"^their layout has 'attention' in slot 0, where the space does not allow it"
+    ):
+        at_same_cost([said("position", "early", 0.1)], ("ffn", "attention"), space)
+
+
+def test_random_placements_are_other_networks_of_the_same_blocks() -> None:
+    labels = ("attention", "attention", "ffn", "ffn", "identity")
+    found = random_placements(labels, SearchSpace(n_slots=5), 9, seed=0)
+    chains = [tuple(label for label in each if label != "identity") for each in found]
+    assert len(set(chains)) == len(chains) == 5  # six orders of AAFF, less its own
+    assert labels[:4] not in chains
+    assert all(sorted(each) == sorted(labels) for each in found)
+    held = SearchSpace.model_validate(
+        {"n_slots": 5, "layout": [{"present": "attention", "fixed": True}, {}, {}, {}, {}]}
+    )
+    assert {each[0] for each in random_placements(labels, held, 9, seed=0)} == {"attention"}
+
+
+# -- what a layout costs, and how it is trained -----------------------------------------------------------------------
+
+
+def test_the_request_of_a_layout_fixes_every_slot() -> None:
+    asked = tiny.request(budget={"latency": {"ms": 5.0}})
+    found = fixed(asked, ("attention", "ffn", "sgu"), 32)
+    assert [(slot.present, slot.fixed) for slot in found.space.layout] == [
+        ("attention", True), ("ffn", True), ("sgu", True),
+    ]  # fmt: skip
+    assert (found.space.n_slots, found.space.d_model, found.space.n_heads) == (3, 32, 4)
+    assert (found.budget.latency, found.retrain.baselines, found.trials.n_seeds) == (None, ("interleaved",), 1)
+    small = {"candidates": ["sgu", "ffn"], "n_slots": 2, "d_model": 16, "n_heads": 2, "max_len": 16}
+    without = tiny.request(space=small, retrain={"baselines": []})
+    assert fixed(without, ("sgu", "ffn")).retrain.baselines == ()
+
+
+def test_a_width_that_cannot_be_built_is_one_line() -> None:
+    with pytest.raises(InvalidInput, match="d_model"):
+        fixed(tiny.request(), ("attention", "ffn"), 15)
+
+
+def test_costs_are_sums_of_the_slots() -> None:
+    asked = tiny.request()
+    one, two = (costs(fixed(asked, labels), labels, []) for labels in (("attention",), ("attention", "attention")))
+    assert (two.parameters, two.flops, two.cache_bytes) == (
+        2 * one.parameters,
+        2 * one.flops,
+        2 * (one.cache_bytes or 0),
+    )
+    assert (one.predicted_ms, one.latency_table) == (None, None)
+    table = tiny.table(asked.space)
+    told = costs(fixed(asked, ("attention", "ffn")), ("attention", "ffn"), [tiny.table(SearchSpace()), table])
+    assert (told.predicted_ms, told.latency_table, told.no_latency) == (6.0, table.id, None)
+
+
+def test_a_known_rule_needs_attention_and_ffn() -> None:
+    space = SearchSpace.model_validate({"candidates": ["sgu", "ffn"]})
+    with pytest.raises(InvalidInput, match=r"^the layout needs a candidate of family 'attention'; the space has none$"):
+        lay_out("par", space, 8)
+
+
+def test_confirming_takes_three_seeds_at_least() -> None:
+    with pytest.raises(ValueError, match="confirm_seeds is 2; it must be 0, or 3 at least for an interval"):
+        SearchRequest.model_validate({"retrain": {"confirm_seeds": 2}})

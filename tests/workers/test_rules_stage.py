@@ -1,0 +1,126 @@
+"""The rules of a search: kept with their verdicts, and confirmed by trainings on seeds that nobody has used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nas.architecture import Architecture
+from nas.config.request import SearchRequest
+from nas.data.corpora import text_file
+from nas.ingest.card import Dataset
+from tests import tiny
+from workers.folder import FolderStore
+from workers.inline import InlineTrials
+from workers.stages.measure import measure
+from workers.stages.passed_on import Derived, Inputs, Searched
+from workers.stages.retrain import retrain
+from workers.stages.rules import confirm_statements, infer_statements
+from workers.store import TrialKey
+
+Events = list[tuple[str, dict[str, Any]]]
+EARLY = "AAFFFF"
+
+
+def request(n_slots: int = 6, layout: Any = (), **retrain: Any) -> SearchRequest:
+    return tiny.request(
+        space={"n_slots": n_slots, "d_model": 16, "n_heads": 2, "max_len": 16, "layout": layout},
+        task={"dataset": "letters", "train_length": 16, "serve": [{"batch": 2, "query_length": 16}]},
+        trials={"n_seeds": 5},
+        retrain={"n_steps": 4, "n_seeds": 1, "test_windows": 8, **retrain},
+    )
+
+
+class Running:
+    """A search up to its derivation, which is given: real stages, real trainings."""
+
+    def __init__(self, folder: Path, files: dict[str, Dataset], asked: SearchRequest, seeds: list[str]) -> None:
+        self.events: Events = []
+        table = tiny.table(asked.space)
+        asked = asked.model_copy(update={"latency_table": table.id})
+        self.store = FolderStore(folder, files, lambda kind, data: self.events.append((kind, data)), table)
+        self.trials = InlineTrials()
+        self.inputs: Inputs = measure(asked, self.store, self.trials)
+        self.searched = Searched(0, {}, {})
+        letters = {each.letter: each.label for each in asked.space.candidates}
+        self.derived = []
+        for seed, string in enumerate(seeds):
+            architecture = Architecture(tuple(letters[x] for x in string), asked.space.candidates)
+            key = TrialKey("search", 0, seed)
+            entry = {"role": "budget", "string": string, "slots": list(architecture.labels), "seed": seed}
+            self.derived.append(Derived(f"budget-{key}", "budget", architecture, entry, seed))
+
+    def rules(self) -> list[dict[str, Any]]:
+        said = infer_statements(self.inputs, self.derived, self.store)
+        trained = retrain(self.inputs, self.searched, self.derived, self.store, self.trials)
+        return confirm_statements(self.inputs, self.searched, said, trained, self.store, self.trials)
+
+    def kept(self) -> dict[str, str]:
+        """The last verdict of each statement that was kept."""
+        return {data["statement"]: data["verdict"] for kind, data in self.events if kind == "rule"}
+
+    def warnings(self) -> list[str]:
+        return [data["message"] for kind, data in self.events if kind == "warning"]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Dataset]:
+    return {"letters": text_file(tiny.text(), tmp_path_factory.mktemp("data"))}
+
+
+def position(found: list[dict[str, Any]]) -> dict[str, Any]:
+    (one,) = [each for each in found if each["kind"] == "position"]
+    return one
+
+
+def test_rules_are_kept_with_verdict_reason_and_where_they_were_found(tmp_path: Path, files: Any) -> None:
+    search = Running(tmp_path, files, request(), [EARLY] * 5)
+    found = search.rules()
+    assert [each["kind"] for each in found] == ["ratio", "position", "cut"]
+    assert {each["verdict"] for each in found} == {"suggested"}
+    assert position(found)["reason"].endswith("has not been retrained against others of the same cost")
+    assert position(found)["found_at"]["n_slots"] == 6
+    assert search.kept() == {each["statement"]: "suggested" for each in found}
+
+
+def test_what_retraining_says_decides(tmp_path: Path, files: Any) -> None:
+    search = Running(tmp_path, files, request(confirm_seeds=3), [EARLY] * 5)
+    found = search.rules()
+    told = position(found)["confirmation"]
+    assert told["layout"] in ("AAFFFF", "AFAFFF")
+    assert (told["seeds"], told["n_random"], told["margin"], told["unit"]) == ([5, 6, 7], 5, 0.02, "bits per byte")
+    assert told["random"]["low"] <= told["random"]["mean"] <= told["random"]["high"]
+    assert told["placement"] in ("better", "worse", "cannot tell")
+    assert search.kept() == {each["statement"]: each["verdict"] for each in found}
+    trials = [data["trial"] for kind, data in search.events if kind == "trial" and data["state"] == "succeeded"]
+    assert len([each for each in trials if each.endswith(("-5", "-6", "-7"))]) == 3 * 7
+    n_reports = len([data for kind, data in search.events if kind == "reports"])
+    assert confirm_statements(
+        search.inputs, search.searched, infer_statements(search.inputs, search.derived, search.store),
+        retrain(search.inputs, search.searched, search.derived, search.store, search.trials),
+        search.store, search.trials,
+    ) == found  # fmt: skip
+    again = [data for kind, data in search.events if kind == "reports"]
+    assert len(again) == n_reports, "what was trained is not trained again"
+
+
+def test_rules_of_few_seeds_are_not_retrained(tmp_path: Path, files: Any) -> None:
+    search = Running(tmp_path, files, request(confirm_seeds=3), [EARLY] * 4)
+    assert {each["confirmation"] for each in search.rules()} == {None}
+
+
+def test_a_layout_that_the_space_does_not_allow_is_told(tmp_path: Path, files: Any) -> None:
+    layout = [{}, {}, {"forbidden": ["ffn"]}, {}, {}, {}]
+    search = Running(tmp_path, files, request(layout=layout, confirm_seeds=3), ["AFSFFF"] * 5)
+    assert {each["confirmation"] for each in search.rules()} == {None}
+    assert [each for each in search.warnings() if each.startswith("the rules were not confirmed: ")] == [
+        "the rules were not confirmed: their layout has 'ffn' in slot 2, where the space does not allow it"
+    ]
+
+
+def test_blocks_without_other_placements_are_told(tmp_path: Path, files: Any) -> None:
+    search = Running(tmp_path, files, request(n_slots=2, confirm_seeds=3), ["AF"] * 5)
+    search.rules()
+    assert "the rules were not confirmed: their blocks have 1 other placements; 3 are needed" in search.warnings()
