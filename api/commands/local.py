@@ -89,6 +89,8 @@ def search(
             raise
     show.print_result(result, console)
     console.print(f"result: {folder / 'result.json'}", markup=False, soft_wrap=True)
+    if (folder / "report.html").exists():  # older versions wrote none
+        console.print(f"report: {folder / 'report.html'}", markup=False, soft_wrap=True)
 
 
 def _read(request: SearchRequest, name: str, brought: Brought, folder: Path) -> Dataset:
