@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bench.kept import commit
-from nas.trust import Agreement, Regret, Trust, agreement, trust
+from nas.trust import Agreement, Regret, Trust, agreement, trust, within_bands
 
 GOALS = {"overall": 0.8, "within_bands": 0.5}
 
@@ -78,6 +78,26 @@ class Compared:
         first = [self.losses[stack][0] for stack in both]
         return trust([self.score(stack) for stack in both], first, [self.costs[stack] for stack in both])
 
+    def of_same_blocks(self, scores: Mapping[str, float], losses: Mapping[str, float]) -> Agreement:
+        """Agreement over pairs that hold the same blocks in another order: what a rule of placement would rest on."""
+        kinds = ["".join(sorted(stack)) for stack in scores]
+        number = {kind: 1.0 + place for place, kind in enumerate(dict.fromkeys(kinds))}
+        # A band of no width about a number for each kind.
+        costs = [number[kind] for kind in kinds]
+        return within_bands([*scores.values()], [losses[stack] for stack in scores], costs, band=0)
+
+    @property
+    def same_blocks(self) -> Agreement:
+        stacks = list(self.scores)
+        return self.of_same_blocks(
+            {each: self.score(each) for each in stacks}, {each: self.loss(each) for each in stacks}
+        )
+
+    @property
+    def ceiling_of_same_blocks(self) -> Agreement:
+        second, first = ({each: self.losses[each][seed] for each in self.repeated} for seed in (1, 0))
+        return self.of_same_blocks(second, first)
+
     @property
     def by_order(self) -> Agreement | None:
         """Agreement with the table's own order: how soon a task was solved, then the loss. Losses of what solved it
@@ -118,30 +138,33 @@ def show(found: Sequence[Compared], missing: Sequence[str]) -> None:
         "tau by shared weights against trainings apart (95% over stacks); goals: 0.8 overall, 0.5 within bands of 5%\n"
     )
     print(
-        "| part | score | stacks | tau | within 5% of cost | best fifth | regret of the best 5, nats "
-        "| tau with the table's order | same network | score less loss |"
+        "| part | score | stacks | tau | within 5% of cost | same blocks, other order | best fifth "
+        "| regret of the best 5, nats | tau with the table's order | same network | score less loss |"
     )
-    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     rows = []
     for each in found:
         first = each is next(other for other in found if other.part == each.part)
         told, by_order, ceiling = each.trust, each.by_order, each.ceiling
-        same = None if ceiling is None else each.against_first()
-        cells = [each.part, f"supernet {each.seed}", str(len(each.scores)), *_cells(told)]
+        cells = [each.part, f"supernet {each.seed}", str(len(each.scores)), *_cells(told, each.same_blocks)]
         cells += ["" if by_order is None else _tau(by_order), _number(each.same_network, "{:.2f}")]
         print(f"| {' | '.join([*cells, _number(each.behind, '{:+.3f}')])} |")
-        for name, found_there in (("another seed alone", ceiling), (f"supernet {each.seed}, these", same)):
-            if first and found_there is not None:
-                cells = [each.part, name, str(found_there.overall.n), *_cells(found_there), "", "", ""]
-                print(f"| {' | '.join(cells)} |")
+        same = None if ceiling is None else each.against_first()
+        if first and ceiling is not None and same is not None:
+            cells = [each.part, "another seed alone", str(ceiling.overall.n)]
+            print(f"| {' | '.join([*cells, *_cells(ceiling, each.ceiling_of_same_blocks), '', '', ''])} |")
+            cells = [each.part, f"supernet {each.seed}, these", str(same.overall.n)]
+            print(f"| {' | '.join([*cells, *_cells(same, None), '', '', ''])} |")
         rows.append(
             {
                 "part": each.part,
                 "seed": each.seed,
                 **asdict(told),
                 "met": {name: _met(getattr(told, name), goal) for name, goal in GOALS.items()},
+                "same_blocks": asdict(each.same_blocks),
                 "by_order": by_order and asdict(by_order),
                 "ceiling": ceiling and asdict(ceiling),
+                "ceiling_of_same_blocks": ceiling and asdict(each.ceiling_of_same_blocks),
                 "on_ceilings_stacks": same and asdict(same),
                 "same_network": each.same_network,
                 "score_less_loss": each.behind,
@@ -155,11 +178,12 @@ def show(found: Sequence[Compared], missing: Sequence[str]) -> None:
     print(json.dumps({"bench": "trust", "commit": commit(), "goals": GOALS, "rows": rows, "missing": list(missing)}))
 
 
-def _cells(told: Trust) -> list[str]:
+def _cells(told: Trust, same_blocks: Agreement | None) -> list[str]:
     overall, within = told.overall, told.within_bands
     return [
         f"{_tau(overall)}{_verdict(overall, GOALS['overall'])}",
         f"{_tau(within)}{_verdict(within, GOALS['within_bands'])}, {within.n_pairs} pairs",
+        "" if same_blocks is None else f"{_tau(same_blocks)}, {same_blocks.n_pairs} pairs",
         f"{_tau(told.top)}, {told.top.n} stacks",
         _regret(told.regret),
     ]

@@ -156,6 +156,15 @@ def test_a_score_is_the_mean_of_its_places_and_a_loss_of_its_seeds() -> None:
     assert found.same_network == pytest.approx(0.02**0.5 / (10 * 11 / 12) ** 0.5)  # variance of 0 to 9, n - 1 below
 
 
+def test_orders_of_the_same_blocks_are_compared_among_each_other() -> None:
+    stacks = ["AFS", "ASF", "FAS", "FSA", "AAF", "AFA", "FAA"]
+    given = {stack: [float(number)] for number, stack in enumerate(stacks)}
+    turned = given | {"AAF": [6.0], "FAA": [4.0]}
+    found = compared(scores=turned, losses=given, costs=dict.fromkeys(stacks, 1.0), steps=None).same_blocks
+    assert (found.n, found.n_pairs) == (7, 6 + 3)
+    assert found.tau == pytest.approx((6 - 3) / 9)
+
+
 def test_regret_is_told_in_errors_of_the_spread_over_seeds() -> None:
     assert pooled([[1.0, 1.2], [2.0, 2.2]]) == pytest.approx(0.02**0.5)
     assert pooled([]) is None
