@@ -34,14 +34,14 @@ def string(statements: list[Statement], n_blocks: int, n_attention: int, n_sgu: 
     ("statements", "counts", "expected"),
     [
         ([], (8, 4), "AFAFAFAF"),
-        ([said("cut", "first")], (12, 4), "FAFAFAFAFFFF"),
-        ([said("cut", "last")], (12, 4), "FFFFFAFAFAFA"),
+        ([said("cut", "first")], (12, 4), "AFAFAFAFFFFF"),
+        ([said("cut", "last")], (12, 4), "FFFFAFAFAFAF"),
         ([said("position", "early", 0.2)], (10, 2), "FAFAFFFFFF"),
         ([said("position", "early", 0.05)], (10, 3), "AAAFFFFFFF"),
         ([said("position", "late", 0.95)], (10, 3), "FFFFFFFAAA"),
-        ([said("spacing", "clustered"), said("cut", "first")], (12, 4), "AAFFFFFAAFFF"),
-        ([said("order", "after", other="sgu")], (8, 2, 2), "SFSFAFAF"),
-        ([said("order", "before", other="sgu")], (8, 2, 2), "AFAFSFSF"),
+        ([said("spacing", "clustered"), said("cut", "first")], (12, 4), "AAFFFFAAFFFF"),
+        ([said("order", "after", other="sgu")], (8, 2, 2), "SSFFAAFF"),
+        ([said("order", "before", other="sgu")], (8, 2, 2), "AAFFSSFF"),
     ],
     ids=["nothing", "first", "last", "early", "very early", "late", "clustered", "after", "before"],
 )
@@ -101,8 +101,8 @@ def test_the_request_of_a_layout_fixes_every_slot() -> None:
     ]  # fmt: skip
     assert (found.space.n_slots, found.space.d_model, found.space.n_heads) == (3, 32, 4)
     assert (found.budget.latency, found.retrain.baselines, found.trials.n_seeds) == (None, ("interleaved",), 1)
-    without = tiny.request(space={"candidates": ["sgu", "ffn"], "n_slots": 2, "d_model": 16, "n_heads": 2, "max_len": 16},
-                           retrain={"baselines": []})  # fmt: skip
+    space = {"candidates": ["sgu", "ffn"], "n_slots": 2, "d_model": 16, "n_heads": 2, "max_len": 16}
+    without = tiny.request(space=space, retrain={"baselines": []})
     assert fixed(without, ("sgu", "ffn")).retrain.baselines == ()
 
 
