@@ -252,6 +252,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/searches/{search_id}/derive": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Derive Again
+         * @description The best architectures of each seed under constraints of the body, and fronts. Nothing is stored or trained.
+         *
+         *     A search that is running answers from each trial's newest report, and says which step that is. Where no architecture
+         *     meets the constraints, the problem has code `infeasible` and names the fewest of them that are in conflict, each
+         *     with its nearest value that can be met.
+         */
+        post: operations["derive_again"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/searches:estimate": {
         parameters: {
             query?: never;
@@ -603,6 +627,38 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
+         * AgreedSlot
+         * @description What most seeds' best architectures have in a slot.
+         */
+        AgreedSlot: {
+            /** Label */
+            label: string;
+            /**
+             * N Seeds
+             * @description seeds that have it there
+             */
+            n_seeds: number;
+        };
+        /**
+         * AgreementOfSeeds
+         * @description How far the seeds' best architectures agree. No architecture: one made of averages would be nobody's.
+         */
+        AgreementOfSeeds: {
+            /** N Seeds */
+            n_seeds: number;
+            /**
+             * N Networks
+             * @description different networks among them; skipped slots make no difference
+             */
+            n_networks: number;
+            /** Slots */
+            slots: components["schemas"]["AgreedSlot"][];
+            /** Families */
+            families: {
+                [key: string]: components["schemas"]["FamilyRange"];
+            };
+        };
+        /**
          * Architecture
          * @description A derived architecture or a baseline, as stored.
          */
@@ -649,6 +705,23 @@ export interface components {
             sha256: string;
             /** N Bytes */
             n_bytes: number;
+        };
+        /**
+         * AskedFront
+         * @description A Pareto front of the objective against one cost.
+         */
+        AskedFront: {
+            /**
+             * Cost
+             * @enum {string}
+             */
+            cost: "latency" | "parameters" | "flops" | "cache_bytes";
+            /**
+             * Points
+             * @description at most so many; all of the front where it has fewer
+             * @default 20
+             */
+            points: number;
         };
         /**
          * BackboneConfig
@@ -1007,6 +1080,92 @@ export interface components {
             min_dataset_bytes: number;
         };
         /**
+         * Constraints
+         * @description Any mix of constraints; all of them hold.
+         */
+        Constraints: {
+            /**
+             * @description bounds on latency, parameters, FLOPs and cache bytes
+             * @default {}
+             */
+            budget: components["schemas"]["Budget"];
+            /**
+             * Counts
+             * @description per family or label
+             * @default []
+             */
+            counts: components["schemas"]["Count"][];
+            /**
+             * Ratios
+             * @description all blocks : those of a family
+             * @default []
+             */
+            ratios: components["schemas"]["Ratio"][];
+            /**
+             * Forbidden
+             * @description where labels may not stand
+             * @default []
+             */
+            forbidden: components["schemas"]["InSlots"][];
+            /**
+             * Forced
+             * @description where one of them stands
+             * @default []
+             */
+            forced: components["schemas"]["InSlots"][];
+            /**
+             * Cuts
+             * @description where in the depth a family stands
+             * @default []
+             */
+            cuts: components["schemas"]["Cut"][];
+            /**
+             * Mixers Apart
+             * @description no mixer directly behind a mixer; a skipped slot between them does not part them
+             * @default false
+             */
+            mixers_apart: boolean;
+        };
+        /**
+         * CostOf
+         * @description What an architecture costs in one way, in the unit that `costs` of the answer tells.
+         */
+        CostOf: {
+            /** Value */
+            value: number;
+            /**
+             * Ratio To Parent
+             * @description null where the space cannot build the interleaved parent
+             */
+            ratio_to_parent: number | null;
+        };
+        /**
+         * Count
+         * @description How many slots hold a family or a label; of identity, how many are skipped.
+         */
+        Count: {
+            /**
+             * Family
+             * @description all candidates of this family
+             */
+            family?: string | null;
+            /**
+             * Label
+             * @description this candidate alone
+             */
+            label?: string | null;
+            /**
+             * At Least
+             * @description slots; None: any
+             */
+            at_least?: number | null;
+            /**
+             * At Most
+             * @description slots; None: any
+             */
+            at_most?: number | null;
+        };
+        /**
          * Credentials
          * @description What signing in takes.
          */
@@ -1017,6 +1176,44 @@ export interface components {
              * @description the service's token
              */
             token: string;
+        };
+        /**
+         * Cut
+         * @description Where in the depth a family or a label stands: only before, or only from, a slot or a share of all slots.
+         *
+         *     A share counts as that many whole slots, rounded down: before two thirds of 8 slots is before slot 5.
+         */
+        Cut: {
+            /**
+             * Family
+             * @description all candidates of this family
+             */
+            family?: string | null;
+            /**
+             * Label
+             * @description this candidate alone
+             */
+            label?: string | null;
+            /**
+             * Before Slot
+             * @description it stands in lower slots only
+             */
+            before_slot?: number | null;
+            /**
+             * Before Share
+             * @description the same, as a share of the depth
+             */
+            before_share?: number | null;
+            /**
+             * From Slot
+             * @description it stands in this slot and higher ones only
+             */
+            from_slot?: number | null;
+            /**
+             * From Share
+             * @description the same, as a share of the depth
+             */
+            from_share?: number | null;
         };
         /**
          * DataSizes
@@ -1131,6 +1328,156 @@ export interface components {
             in_use_by: string[];
         };
         /**
+         * Derivation
+         * @description Seed by seed; nothing is stored, nothing was trained, and a latency is a prediction by the search's table.
+         */
+        Derivation: {
+            /** Search */
+            search: string;
+            /** Sample */
+            sample: number;
+            /**
+             * Objective
+             * @enum {string}
+             */
+            objective: "probability" | "nats";
+            /** Costs */
+            costs: {
+                [key: string]: components["schemas"]["KnownCost"];
+            };
+            /** Seeds */
+            seeds: components["schemas"]["SeedAnswer"][];
+            /** @description null where no seed has an architecture */
+            agreement: components["schemas"]["AgreementOfSeeds"] | null;
+        };
+        /**
+         * DeriveBody
+         * @description What to derive from a search's stored probabilities. The search's own budget is no part of it unless repeated.
+         */
+        DeriveBody: {
+            /**
+             * Objective
+             * @description probability: the sum of log softmax(alpha); nats: minus what the parsimony pass measured each block to be worth; null: nats where all seeds have them, else probability
+             */
+            objective?: ("probability" | "nats") | null;
+            /**
+             * @description all of which hold
+             * @default {
+             *       "budget": {},
+             *       "counts": [],
+             *       "ratios": [],
+             *       "forbidden": [],
+             *       "forced": [],
+             *       "cuts": [],
+             *       "mixers_apart": false
+             *     }
+             */
+            constraints: components["schemas"]["Constraints"];
+            /**
+             * K
+             * @description how many architectures, each another network
+             * @default 1
+             */
+            k: number;
+            /** @description null: none */
+            front?: components["schemas"]["AskedFront"] | null;
+            /**
+             * Sample
+             * @description null: the sample that the search chose
+             */
+            sample?: number | null;
+            /**
+             * Seeds
+             * @description null: every seed of the sample that has reported
+             */
+            seeds?: number[] | null;
+        };
+        /**
+         * DerivedArchitecture
+         * @description One architecture of one seed.
+         */
+        DerivedArchitecture: {
+            /**
+             * String
+             * @description a letter a slot
+             * @example AFS.M
+             */
+            string: string;
+            /**
+             * Slots
+             * @description the label of each slot, counted from 0
+             */
+            slots: string[];
+            /**
+             * Score
+             * @description by the objective, nats; the larger the better
+             */
+            score: number;
+            /**
+             * Log Probability
+             * @description sum over slots of log softmax(alpha), nats
+             */
+            log_probability: number;
+            /**
+             * Nats
+             * @description held-out loss that it costs over the pass's path; null without a pass
+             */
+            nats: number | null;
+            /**
+             * Guessed
+             * @description slots whose nats were not measured but read from alpha
+             */
+            guessed: number[];
+            /**
+             * Undecided
+             * @description slots in which the search could not tell its best candidates apart
+             */
+            undecided: number[];
+            /**
+             * Costs
+             * @description null where no table or block tells it
+             */
+            costs: {
+                [key: string]: components["schemas"]["CostOf"] | null;
+            };
+        };
+        /**
+         * DerivedFront
+         * @description By rising cost: nothing that meets the constraints beats a point in both objective and cost.
+         */
+        DerivedFront: {
+            /**
+             * Cost
+             * @enum {string}
+             */
+            cost: "latency" | "parameters" | "flops" | "cache_bytes";
+            /**
+             * Complete
+             * @description whether these are all points of the front
+             */
+            complete: boolean;
+            /** Points */
+            points: components["schemas"]["DerivedArchitecture"][];
+        };
+        /**
+         * Distil
+         * @description Learning from a teacher beside the targets: the parent, trained first, with the same seed and without one.
+         */
+        Distil: {
+            /**
+             * Weight
+             * @description share of the loss that is the teacher's; the data's is the rest
+             * @default 0.5
+             */
+            weight: number;
+            /**
+             * Temperature
+             * @description that both models' logits are divided by
+             * @default 2
+             */
+            temperature: number;
+        };
+        /**
          * Encoding
          * @description The dataset as token ids, kept for the searches to come.
          */
@@ -1203,6 +1550,16 @@ export interface components {
             logits_max_abs_difference: number;
         };
         /**
+         * FamilyRange
+         * @description Slots of a family over the seeds' best architectures.
+         */
+        FamilyRange: {
+            /** Least */
+            least: number;
+            /** Most */
+            most: number;
+        };
+        /**
          * FieldError
          * @description What is wrong with one field of the body, or one parameter.
          */
@@ -1272,6 +1629,61 @@ export interface components {
             status: "ok";
         };
         /**
+         * InConflict
+         * @description One of the fewest constraints that no architecture meets together.
+         */
+        InConflict: {
+            /**
+             * Pointer
+             * @description JSON pointer (RFC 6901) to it in the constraints
+             */
+            pointer: string;
+            /**
+             * Words
+             * @description it, for people
+             */
+            words: string;
+            /**
+             * Nearest
+             * @description the value of it that can be met and is nearest; null: none, or no value
+             */
+            nearest: number | null;
+            /** Unit */
+            unit: string;
+            /**
+             * Upper
+             * @description whether larger values are easier to meet
+             */
+            upper: boolean;
+            /**
+             * Alone
+             * @description whether `nearest` can be met beside all other constraints, not only those here
+             */
+            alone: boolean;
+        };
+        /**
+         * InSlots
+         * @description Labels in a range of slots.
+         */
+        InSlots: {
+            /**
+             * Labels
+             * @description of candidates
+             */
+            labels: string[];
+            /**
+             * First
+             * @description first slot of the range, from 0
+             * @default 0
+             */
+            first: number;
+            /**
+             * Last
+             * @description last slot of the range, itself in it; None: to the end
+             */
+            last?: number | null;
+        };
+        /**
          * KeptBound
          * @description One bound of the budget, and what an architecture does with it.
          */
@@ -1315,6 +1727,16 @@ export interface components {
              * @enum {string}
              */
             verdict: "within" | "over" | "cannot tell";
+        };
+        /** KnownCost */
+        KnownCost: {
+            /** Unit */
+            unit: string;
+            /**
+             * Parent
+             * @description of the interleaved parent
+             */
+            parent: number | null;
         };
         /**
          * Latency
@@ -1373,6 +1795,21 @@ export interface components {
             iqr_ms: number;
             /** N Runs */
             n_runs: number;
+        };
+        /**
+         * LatencyRatio
+         * @description Two networks timed in turns at the first serve mode.
+         */
+        LatencyRatio: {
+            /**
+             * Ratio
+             * @description first to second, median of paired ratios
+             */
+            ratio: number;
+            /** Low */
+            low: number;
+            /** High */
+            high: number;
         };
         /**
          * LatencyTable
@@ -1506,6 +1943,47 @@ export interface components {
              */
             verdict: "not confirmed";
             found_at: components["schemas"]["FoundAt"];
+        };
+        /**
+         * LayoutComparison
+         * @description One layout against another on test, paired over seeds and windows; not corrected for how many there are.
+         */
+        LayoutComparison: {
+            /**
+             * First
+             * @description name in `retrained`
+             */
+            first: string;
+            /** Second */
+            second: string;
+            /** Unit */
+            unit: string;
+            /**
+             * Difference
+             * @description first minus second, bits per unit; negative where the first is better
+             */
+            difference: number;
+            /**
+             * Low
+             * @description lower end of the 95% interval; of one seed it is of the windows alone
+             */
+            low: number;
+            /** High */
+            high: number;
+            /**
+             * Verdict
+             * @enum {string}
+             */
+            verdict: "better" | "worse" | "cannot tell";
+            /** N Seeds */
+            n_seeds: number;
+            /**
+             * Detectable
+             * @description smallest true difference that such a comparison finds 8 times in 10; null of one seed
+             */
+            detectable: number | null;
+            /** @description null where it was not timed */
+            latency: components["schemas"]["LatencyRatio"] | null;
         };
         /**
          * LengthDifference
@@ -2012,6 +2490,36 @@ export interface components {
             parent: (number | null)[] | null;
         };
         /**
+         * Power
+         * @description What comparisons can show, as it was told before they ran.
+         */
+        Power: {
+            /**
+             * Message
+             * @description one line for people
+             */
+            message: string;
+            /** N Seeds */
+            n_seeds: number;
+            /** Unit */
+            unit: string;
+            /**
+             * Sd
+             * @description of a seed's paired difference, as far as it was seen by then
+             */
+            sd: number | null;
+            /**
+             * Source
+             * @description what the sd is from
+             */
+            source: string;
+            /**
+             * Detectable
+             * @description smallest true difference that is found 8 times in 10
+             */
+            detectable: number | null;
+        };
+        /**
          * Probabilities
          * @description softmax(alpha) of a trial after `step` weight updates, and with `?evidence=true` what stands beside it.
          */
@@ -2081,6 +2589,11 @@ export interface components {
             request_id: string;
             /** Errors */
             errors?: components["schemas"]["FieldError"][];
+            /**
+             * Conflict
+             * @description of code infeasible: the fewest constraints that cannot be met together; else left out
+             */
+            conflict?: components["schemas"]["InConflict"][] | null;
         };
         /**
          * Progress
@@ -2161,6 +2674,27 @@ export interface components {
              * @default false
              */
             log: boolean;
+        };
+        /**
+         * Ratio
+         * @description All blocks : blocks of one family, as p : 1; without any block of the family it is infinite.
+         */
+        Ratio: {
+            /**
+             * Family
+             * @description not identity, which is no block
+             */
+            family: string;
+            /**
+             * At Least
+             * @description p; None: any
+             */
+            at_least?: number | null;
+            /**
+             * At Most
+             * @description p; needs a block of the family where any stands
+             */
+            at_most?: number | null;
         };
         /**
          * Reach
@@ -2273,6 +2807,24 @@ export interface components {
             quality: components["schemas"]["Quality"] | null;
             latency: components["schemas"]["Latency"] | null;
             /**
+             * Retrained
+             * @description `derived` first; empty in results of older versions
+             * @default []
+             */
+            retrained: components["schemas"]["RetrainedLayout"][];
+            /**
+             * Comparisons
+             * @description `derived` against each other layout; empty in results of older versions
+             * @default []
+             */
+            comparisons: components["schemas"]["LayoutComparison"][];
+            /**
+             * Power
+             * @description what they could show, told before; empty in results of older versions
+             * @default []
+             */
+            power: components["schemas"]["Power"][];
+            /**
              * Metrics
              * @description the field's first; empty in results of older versions
              * @default []
@@ -2380,18 +2932,132 @@ export interface components {
             n_seeds: number;
             /**
              * Baselines
-             * @description always trained beside; present: the labels of space.layout, and what the derived one is held against, in the place of the interleaved parent
+             * @description always trained beside; present: the labels of space.layout, and what the derived one is held against, in the place of the interleaved parent; random: stacks of the derived one's predicted latency
              * @default [
              *       "interleaved"
              *     ]
              */
-            baselines: ("interleaved" | "present")[];
+            baselines: ("interleaved" | "present" | "sandwich" | "par" | "random" | "all-ffn" | "all-attention")[];
+            /**
+             * K Best
+             * @description architectures that each seed derives within the budget; the next best come after
+             * @default 1
+             */
+            k_best: number;
+            /**
+             * N Random
+             * @description stacks that the baseline `random` draws
+             * @default 2
+             */
+            n_random: number;
+            /**
+             * Lrs
+             * @description factors of method.lr: each architecture takes the one that validates best with the first seed; empty: method.lr as it is
+             * @default []
+             */
+            lrs: number[];
+            /**
+             * Start
+             * @description supernet: every architecture begins with the weights that the search trained for its blocks, which has trained those of the derived one most
+             * @default scratch
+             * @enum {string}
+             */
+            start: "scratch" | "supernet";
+            /** @description every architecture, the parent too, learns from the parent; null: from the data alone */
+            distil?: components["schemas"]["Distil"] | null;
             /**
              * Test Windows
              * @description test windows that quality is reported on
              * @default 512
              */
             test_windows: number;
+        };
+        /**
+         * RetrainedLayout
+         * @description One network with its retrainings, a figure a seed; qualities are in the unit of the task.
+         */
+        RetrainedLayout: {
+            /**
+             * Name
+             * @description derived, derived 2, ..., interleaved, present, sandwich, par, random 1, ..., all-ffn, all-attention, teacher, or `rule: ` with a kind
+             * @example derived
+             */
+            name: string;
+            /**
+             * Role
+             * @description as in `architectures`
+             */
+            role: string;
+            /**
+             * String
+             * @description a letter a slot
+             * @example SAFSFAFM
+             */
+            string: string;
+            /**
+             * Slots
+             * @description the label of each slot
+             */
+            slots: string[];
+            /**
+             * Architecture
+             * @description its id
+             */
+            architecture: string;
+            /**
+             * Trials
+             * @description ids of its trials, in the order of the seeds; equal networks share them
+             */
+            trials: string[];
+            /**
+             * Lr
+             * @description peak one; of `retrain.lrs` what validates best with the first seed
+             */
+            lr: number;
+            /** Seeds */
+            seeds: number[];
+            /**
+             * Val Loss
+             * @description by seed, on validation, bits per unit
+             */
+            val_loss: number[];
+            /**
+             * Test
+             * @description by seed, on test, bits per unit
+             */
+            test: number[];
+            /**
+             * Mean
+             * @description of test over the seeds
+             */
+            mean: number;
+            /**
+             * Low
+             * @description lower end of the 95% t interval over seeds; null of one
+             */
+            low: number | null;
+            /** High */
+            high: number | null;
+            /**
+             * Predicted Ms
+             * @description by the latency table
+             */
+            predicted_ms: number | null;
+            /**
+             * Parameters
+             * @description of the slots' blocks and norms
+             */
+            parameters: number;
+            /**
+             * Flops
+             * @description of the slots' blocks, for one sequence at the first serve mode
+             */
+            flops: number;
+            /**
+             * Cache Bytes
+             * @description that decoding keeps of one; null where nothing is decoded or told
+             */
+            cache_bytes: number | null;
         };
         /**
          * Rule
@@ -2767,6 +3433,10 @@ export interface components {
              *       "baselines": [
              *         "interleaved"
              *       ],
+             *       "k_best": 1,
+             *       "n_random": 2,
+             *       "lrs": [],
+             *       "start": "scratch",
              *       "test_windows": 512
              *     }
              */
@@ -2955,6 +3625,42 @@ export interface components {
              * @default 1
              */
             layout_prior: number;
+        };
+        /**
+         * SeedAnswer
+         * @description What one seed says.
+         */
+        SeedAnswer: {
+            /**
+             * Trial
+             * @description id of the trial
+             */
+            trial: string;
+            /** Seed */
+            seed: number;
+            /**
+             * State
+             * @description of the trial; what is running may still change its mind
+             */
+            state: string;
+            /**
+             * Step
+             * @description weight updates at the report that this is derived from
+             */
+            step: number;
+            /**
+             * Phase
+             * @description warm-up, search, settle or prune; null where it was not told
+             */
+            phase: string | null;
+            /**
+             * Reason
+             * @description why there is no architecture; null where there is
+             */
+            reason: string | null;
+            /** Architectures */
+            architectures: components["schemas"]["DerivedArchitecture"][];
+            front: components["schemas"]["DerivedFront"] | null;
         };
         /**
          * SeedProbabilities
@@ -3987,6 +4693,65 @@ export interface operations {
                 };
                 content: {
                     "text/plain": string;
+                };
+            };
+            /** @description a problem (RFC 9457) */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    derive_again: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description id of the search */
+                search_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "constraints": {
+                 *         "budget": {
+                 *           "latency": {
+                 *             "ratio_to_parent": 0.8
+                 *           }
+                 *         },
+                 *         "counts": [
+                 *           {
+                 *             "family": "attention",
+                 *             "at_most": 2
+                 *           }
+                 *         ],
+                 *         "mixers_apart": true
+                 *       },
+                 *       "k": 3,
+                 *       "front": {
+                 *         "cost": "latency",
+                 *         "points": 10
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["DeriveBody"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Derivation"];
                 };
             };
             /** @description a problem (RFC 9457) */
