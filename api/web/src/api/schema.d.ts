@@ -1725,6 +1725,16 @@ export interface components {
              */
             parent: number | null;
         };
+        /** KnownCost */
+        KnownCost: {
+            /** Unit */
+            unit: string;
+            /**
+             * Parent
+             * @description of the interleaved parent
+             */
+            parent: number | null;
+        };
         /**
          * Latency
          * @description Derived against parent at the first serve mode, timed in turns in one process.
@@ -1782,6 +1792,21 @@ export interface components {
             iqr_ms: number;
             /** N Runs */
             n_runs: number;
+        };
+        /**
+         * LatencyRatio
+         * @description Two networks timed in turns at the first serve mode.
+         */
+        LatencyRatio: {
+            /**
+             * Ratio
+             * @description first to second, median of paired ratios
+             */
+            ratio: number;
+            /** Low */
+            low: number;
+            /** High */
+            high: number;
         };
         /**
          * LatencyTable
@@ -1915,6 +1940,47 @@ export interface components {
              */
             verdict: "not confirmed";
             found_at: components["schemas"]["FoundAt"];
+        };
+        /**
+         * LayoutComparison
+         * @description One layout against another on test, paired over seeds and windows; not corrected for how many there are.
+         */
+        LayoutComparison: {
+            /**
+             * First
+             * @description name in `retrained`
+             */
+            first: string;
+            /** Second */
+            second: string;
+            /** Unit */
+            unit: string;
+            /**
+             * Difference
+             * @description first minus second, bits per unit; negative where the first is better
+             */
+            difference: number;
+            /**
+             * Low
+             * @description lower end of the 95% interval; of one seed it is of the windows alone
+             */
+            low: number;
+            /** High */
+            high: number;
+            /**
+             * Verdict
+             * @enum {string}
+             */
+            verdict: "better" | "worse" | "cannot tell";
+            /** N Seeds */
+            n_seeds: number;
+            /**
+             * Detectable
+             * @description smallest true difference that such a comparison finds 8 times in 10; null of one seed
+             */
+            detectable: number | null;
+            /** @description null where it was not timed */
+            latency: components["schemas"]["LatencyRatio"] | null;
         };
         /**
          * LengthDifference
@@ -2421,6 +2487,36 @@ export interface components {
             parent: (number | null)[] | null;
         };
         /**
+         * Power
+         * @description What comparisons can show, as it was told before they ran.
+         */
+        Power: {
+            /**
+             * Message
+             * @description one line for people
+             */
+            message: string;
+            /** N Seeds */
+            n_seeds: number;
+            /** Unit */
+            unit: string;
+            /**
+             * Sd
+             * @description of a seed's paired difference, as far as it was seen by then
+             */
+            sd: number | null;
+            /**
+             * Source
+             * @description what the sd is from
+             */
+            source: string;
+            /**
+             * Detectable
+             * @description smallest true difference that is found 8 times in 10
+             */
+            detectable: number | null;
+        };
+        /**
          * Probabilities
          * @description softmax(alpha) of a trial after `step` weight updates, and with `?evidence=true` what stands beside it.
          */
@@ -2708,6 +2804,24 @@ export interface components {
             quality: components["schemas"]["Quality"] | null;
             latency: components["schemas"]["Latency"] | null;
             /**
+             * Retrained
+             * @description `derived` first; empty in results of older versions
+             * @default []
+             */
+            retrained: components["schemas"]["RetrainedLayout"][];
+            /**
+             * Comparisons
+             * @description `derived` against each other layout; empty in results of older versions
+             * @default []
+             */
+            comparisons: components["schemas"]["LayoutComparison"][];
+            /**
+             * Power
+             * @description what they could show, told before; empty in results of older versions
+             * @default []
+             */
+            power: components["schemas"]["Power"][];
+            /**
              * Metrics
              * @description the field's first; empty in results of older versions
              * @default []
@@ -2815,18 +2929,132 @@ export interface components {
             n_seeds: number;
             /**
              * Baselines
-             * @description always trained beside; present: the labels of space.layout, and what the derived one is held against, in the place of the interleaved parent
+             * @description always trained beside; present: the labels of space.layout, and what the derived one is held against, in the place of the interleaved parent; random: stacks of the derived one's predicted latency
              * @default [
              *       "interleaved"
              *     ]
              */
-            baselines: ("interleaved" | "present")[];
+            baselines: ("interleaved" | "present" | "sandwich" | "par" | "random" | "all-ffn" | "all-attention")[];
+            /**
+             * K Best
+             * @description architectures that each seed derives within the budget; the next best come after
+             * @default 1
+             */
+            k_best: number;
+            /**
+             * N Random
+             * @description stacks that the baseline `random` draws
+             * @default 2
+             */
+            n_random: number;
+            /**
+             * Lrs
+             * @description factors of method.lr: each architecture takes the one that validates best with the first seed; empty: method.lr as it is
+             * @default []
+             */
+            lrs: number[];
+            /**
+             * Start
+             * @description supernet: every architecture begins with the weights that the search trained for its blocks, which has trained those of the derived one most
+             * @default scratch
+             * @enum {string}
+             */
+            start: "scratch" | "supernet";
+            /** @description every architecture, the parent too, learns from the parent; null: from the data alone */
+            distil?: components["schemas"]["Distil"] | null;
             /**
              * Test Windows
              * @description test windows that quality is reported on
              * @default 512
              */
             test_windows: number;
+        };
+        /**
+         * RetrainedLayout
+         * @description One network with its retrainings, a figure a seed; qualities are in the unit of the task.
+         */
+        RetrainedLayout: {
+            /**
+             * Name
+             * @description derived, derived 2, ..., interleaved, present, sandwich, par, random 1, ..., all-ffn, all-attention, teacher, or `rule: ` with a kind
+             * @example derived
+             */
+            name: string;
+            /**
+             * Role
+             * @description as in `architectures`
+             */
+            role: string;
+            /**
+             * String
+             * @description a letter a slot
+             * @example SAFSFAFM
+             */
+            string: string;
+            /**
+             * Slots
+             * @description the label of each slot
+             */
+            slots: string[];
+            /**
+             * Architecture
+             * @description its id
+             */
+            architecture: string;
+            /**
+             * Trials
+             * @description ids of its trials, in the order of the seeds; equal networks share them
+             */
+            trials: string[];
+            /**
+             * Lr
+             * @description peak one; of `retrain.lrs` what validates best with the first seed
+             */
+            lr: number;
+            /** Seeds */
+            seeds: number[];
+            /**
+             * Val Loss
+             * @description by seed, on validation, bits per unit
+             */
+            val_loss: number[];
+            /**
+             * Test
+             * @description by seed, on test, bits per unit
+             */
+            test: number[];
+            /**
+             * Mean
+             * @description of test over the seeds
+             */
+            mean: number;
+            /**
+             * Low
+             * @description lower end of the 95% t interval over seeds; null of one
+             */
+            low: number | null;
+            /** High */
+            high: number | null;
+            /**
+             * Predicted Ms
+             * @description by the latency table
+             */
+            predicted_ms: number | null;
+            /**
+             * Parameters
+             * @description of the slots' blocks and norms
+             */
+            parameters: number;
+            /**
+             * Flops
+             * @description of the slots' blocks, for one sequence at the first serve mode
+             */
+            flops: number;
+            /**
+             * Cache Bytes
+             * @description that decoding keeps of one; null where nothing is decoded or told
+             */
+            cache_bytes: number | null;
         };
         /**
          * Rule
@@ -3202,6 +3430,10 @@ export interface components {
              *       "baselines": [
              *         "interleaved"
              *       ],
+             *       "k_best": 1,
+             *       "n_random": 2,
+             *       "lrs": [],
+             *       "start": "scratch",
              *       "test_windows": 512
              *     }
              */

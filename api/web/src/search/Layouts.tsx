@@ -34,7 +34,7 @@ export function Layouts({ layouts, comparisons, power, look }: Props) {
             <th className="figure">derived minus it</th>
             <th>95% interval</th>
             <th>so derived is</th>
-            <th className="figure">its latency is</th>
+            <th className="figure">in latency</th>
           </>
         }
       >
@@ -79,9 +79,7 @@ function Row({ layout, found, look }: { layout: Layout; found: Compared | undefi
       <td>
         {found && <Verdict word={found.verdict} />} <span className="quieter">{found && doubt(found)}</span>
       </td>
-      <td className="figure">
-        {found?.latency ? `${fixed(1 / found.latency.ratio, 3)} of derived's` : "–"}
-      </td>
+      <td className="figure">{found?.latency ? `${fixed(found.latency.ratio, 3)} of its` : "–"}</td>
     </tr>
   );
 }

@@ -121,7 +121,7 @@ describe("the result", () => {
     ];
     const power = [{ message: "retraining: 3 paired seeds show a difference from 0.03 bits per byte on" }];
     const words = drawn({ retrained, comparisons, power }).replaceAll(/\s+/g, " ");
-    expect(words).toMatch(/par 3 seeds .*2\.450 −0\.050 .* better .*1\.250 of derived's/);
+    expect(words).toMatch(/par 3 seeds .*2\.450 −0\.050 .* better .*0\.800 of its/);
     expect(words).toMatch(/random 1 3 seeds .*cannot tell 0\.034 or more would be seen 8 times in 10/);
     expect(words).toContain("Told before it ran: retraining: 3 paired seeds show");
     const one = comparisons.map((each) => ({ ...each, n_seeds: 1, detectable: null }));

@@ -129,8 +129,10 @@ export const Result = memo(function Result({ result, look }: { result: Found; lo
       {result.positions && <Places positions={result.positions} />}
       {quality && quality.n_seeds < 5 && (
         <p className="quieter">
-          {quality.n_seeds === 1 ? "One seed is little" : `${quality.n_seeds} seeds are few`}: read the intervals as a lower bound of the doubt. One dataset, one
-          training budget, one machine{deviceWords(result)}.
+          {quality.n_seeds === 1
+            ? "One seed is little: the interval is of the windows alone, and says nothing of other seeds"
+            : `${quality.n_seeds} seeds are few`}
+          . One dataset, one training budget, one machine{deviceWords(result)}.
         </p>
       )}
     </Card>
