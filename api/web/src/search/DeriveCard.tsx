@@ -63,15 +63,23 @@ export const DeriveCard = memo(function DeriveCard({
           void derive();
         }}
       >
-        <Field name="latency, of the parent's" step="any" value={bounds.latency} onText={(latency) => change({ latency })} />
         <Field
-          name="parameters, of the parent's"
+          before="latency at most"
+          after="of the parent's"
+          step="any"
+          value={bounds.latency}
+          onText={(latency) => change({ latency })}
+        />
+        <Field
+          before="parameters at most"
+          after="of the parent's"
           step="any"
           value={bounds.parameters}
           onText={(parameters) => change({ parameters })}
         />
         <Field
-          name="attention slots"
+          before="attention in at most"
+          after="slots"
           step="1"
           value={bounds.attention}
           onText={(attention) => change({ attention })}
@@ -93,7 +101,12 @@ export const DeriveCard = memo(function DeriveCard({
           {seed.reason && <p className="quieter">{seed.reason}</p>}
           {seed.architectures.map((each) => (
             <div key={each.string} className="rule-carried">
-              <Strip labels={each.slots} undecided={each.undecided} look={look} title={`${each.string}, seed ${seed.seed}`} />
+              <Strip
+                labels={each.slots}
+                undecided={each.undecided}
+                look={look}
+                title={`${each.string}, seed ${seed.seed}`}
+              />
               <p className="quieter">{words(each)}</p>
             </div>
           ))}
@@ -108,19 +121,21 @@ export const DeriveCard = memo(function DeriveCard({
 });
 
 function Field({
-  name,
+  before,
+  after,
   value,
   step,
   onText,
 }: {
-  name: string;
+  before: string;
+  after: string;
   value: string;
   step: string;
   onText: (text: string) => void;
 }) {
   return (
     <label>
-      at most{" "}
+      {before}{" "}
       <input
         className="input"
         type="number"
@@ -130,7 +145,7 @@ function Field({
         placeholder="any"
         onChange={(event) => onText(event.target.value)}
       />{" "}
-      {name}
+      {after}
     </label>
   );
 }
