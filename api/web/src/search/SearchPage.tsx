@@ -10,6 +10,7 @@ import { Card } from "../ui/Card";
 import { Empty } from "../ui/Empty";
 import { Problem } from "../ui/Problem";
 import { CurveCard, LossCard } from "./Curves";
+import { DeriveCard } from "./DeriveCard";
 import { Guards } from "./Guards";
 import { Head } from "./Head";
 import { budgetMs, candidatesOf, costsOf, parentOf, predictMs } from "./model/cost";
@@ -287,6 +288,7 @@ function Loaded({ followed, live, catalog }: { followed: Followed; live: Live; c
             ))}
         </div>
       )}
+      {steps.length > 0 && <DeriveCard key={sample} {...{ id: search.id, sample, look }} />}
       <Trials live={live} version={version} />
     </div>
   );
