@@ -1,4 +1,4 @@
-"""Random stacks of about the cost of another one: what a search must beat to be worth its own. L slots, K candidates."""
+"""Random stacks of about the cost of another: what a search must beat to be worth its own. L slots, K candidates."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from nas.architecture import Architecture
 from nas.config.request import SearchRequest
+from nas.config.space import SearchSpace
 from nas.cost import LatencyTable
 
 TOLERANCE = 0.05  # of the predicted latency; stacks within it count as of equal cost
@@ -55,6 +56,33 @@ def random_stacks(
             found.append(drawn)
             if len(found) == n:
                 break
+    return found
+
+
+def random_placements(labels: Sequence[str], space: SearchSpace, n: int, *, seed: int) -> list[tuple[str, ...]]:
+    """Different networks of the same blocks in other places than these; fewer than n where there are no more.
+
+    Args:
+        labels: of the slots, (L,).
+        space: which slots may trade places (nas.statements.exchangeable).
+        n: how many.
+        seed: of the draws.
+    """
+    generator = np.random.default_rng(seed)
+    groups = np.asarray(exchangeable(space))
+    slots = [np.flatnonzero(groups == group) for group in sorted(set(groups.tolist()))]
+    skipped = {candidate.label for candidate in space.candidates if candidate.family == "identity"}
+    known = {tuple(label for label in labels if label not in skipped)}  # where skipped slots are changes no network
+    found: list[tuple[str, ...]] = []
+    for _ in range(100 * n):
+        drawn = list(labels)
+        for group in slots:
+            for slot, source in zip(group, generator.permutation(group), strict=True):
+                drawn[slot] = labels[source]
+        chain = tuple(label for label in drawn if label not in skipped)
+        if chain not in known and len(found) < n:
+            known.add(chain)
+            found.append(tuple(drawn))
     return found
 
 

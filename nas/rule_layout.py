@@ -10,12 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from nas.config.space import SearchSpace
 from nas.errors import InvalidInput
 from nas.statement import Statement
-from nas.statements import exchangeable
 
 _THIRD = 1 / 3
 
@@ -74,33 +71,6 @@ def at_same_cost(statements: Sequence[Statement], labels: Sequence[str], space: 
     for slot, label in enumerate(found):
         if not space.allowed[slot][space.labels.index(label)]:
             raise InvalidInput(f"their layout has {label!r} in slot {slot}, where the space does not allow it")
-    return found
-
-
-def random_placements(labels: Sequence[str], space: SearchSpace, n: int, *, seed: int) -> list[tuple[str, ...]]:
-    """Different networks of the same blocks in other places than these; fewer than n where there are no more.
-
-    Args:
-        labels: of the slots, (L,).
-        space: which slots may trade places (nas.statements.exchangeable).
-        n: how many.
-        seed: of the draws.
-    """
-    generator = np.random.default_rng(seed)
-    groups = np.asarray(exchangeable(space))
-    slots = [np.flatnonzero(groups == group) for group in sorted(set(groups.tolist()))]
-    skipped = {candidate.label for candidate in space.candidates if candidate.family == "identity"}
-    known = {tuple(label for label in labels if label not in skipped)}  # where skipped slots are changes no network
-    found: list[tuple[str, ...]] = []
-    for _ in range(100 * n):
-        drawn = list(labels)
-        for group in slots:
-            for slot, source in zip(group, generator.permutation(group), strict=True):
-                drawn[slot] = labels[source]
-        chain = tuple(label for label in drawn if label not in skipped)
-        if chain not in known and len(found) < n:
-            known.add(chain)
-            found.append(tuple(drawn))
     return found
 
 

@@ -13,7 +13,8 @@ from nas.config.request import SearchRequest
 from nas.config.space import SearchSpace
 from nas.errors import InvalidInput
 from nas.known_rules import lay_out
-from nas.rule_layout import Counts, at_same_cost, place, random_placements
+from nas.random_stacks import random_placements
+from nas.rule_layout import Counts, at_same_cost, place
 from nas.statement import Statement
 from tests import tiny
 

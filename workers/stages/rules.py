@@ -16,7 +16,8 @@ from nas.architecture import Architecture, interleaved
 from nas.config.retrain import FEWEST, N_PLACEMENTS
 from nas.confirmation import Confirmation, confirm
 from nas.errors import InvalidInput
-from nas.rule_layout import at_same_cost, random_placements
+from nas.random_stacks import random_placements
+from nas.rule_layout import at_same_cost
 from nas.statement import Statement
 from nas.statements import exchangeable, found_at, state
 from nas.verdicts import confirmed, judge, worth_confirming
