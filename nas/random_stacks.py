@@ -11,6 +11,7 @@ from nas.architecture import Architecture
 from nas.config.request import SearchRequest
 from nas.config.space import SearchSpace
 from nas.cost import LatencyTable
+from nas.statements import exchangeable
 
 TOLERANCE = 0.05  # of the predicted latency; stacks within it count as of equal cost
 _BINS = 2  # per slot, of what the tolerance spans: sums of rounded costs are then off by a quarter of it at most

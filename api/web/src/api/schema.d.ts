@@ -212,26 +212,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/searches/{search_id}/report": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Get Result
-         * @description What the search found: the content of result.json.
-         */
-        get: operations["get_result"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/searches/{search_id}/log": {
         parameters: {
             query?: never;
@@ -270,6 +250,26 @@ export interface paths {
          *     with its nearest value that can be met.
          */
         post: operations["derive_again"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/searches/{search_id}/report": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Result
+         * @description What the search found: the content of result.json; as html or markdown a report of it, complete or not.
+         */
+        get: operations["get_result"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -445,6 +445,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/rules/par/apply": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Apply Par
+         * @description The PAR paper's layout at any depth, 5 : 1 by default, in the space of a search or of the defaults.
+         */
+        post: operations["apply_par"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/rules/sandwich/apply": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Apply Sandwich
+         * @description The sandwich layout at any even depth, in the space of a search or of the defaults.
+         */
+        post: operations["apply_sandwich"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/rules/{rule_id}/apply": {
         parameters: {
             query?: never;
@@ -456,9 +496,10 @@ export interface paths {
         put?: never;
         /**
          * Apply Stored Rule
-         * @description The layout of a rule at another depth. Nothing is stored; the same request gives the same layout.
+         * @description The layout of a rule at another depth and width. Nothing is stored; the same request gives the same layout.
          *
-         *     The verdict stays that of the rule: nobody has trained the layout, and the answer says what the rule was found at.
+         *     Elsewhere than it was found a rule is suggested at best: nobody has trained the layout, and the answer says what the
+         *     rule was found at, what the layout costs, and the request that would train it.
          */
         post: operations["apply_stored_rule"];
         delete?: never;
@@ -1140,6 +1181,42 @@ export interface components {
             ratio_to_parent: number | null;
         };
         /**
+         * Costs
+         * @description What the slots of a layout cost.
+         */
+        Costs: {
+            /**
+             * Parameters
+             * @description of the blocks and their norms
+             */
+            parameters: number;
+            /**
+             * Flops
+             * @description of one sequence at the first serve mode
+             */
+            flops: number;
+            /**
+             * Cache Bytes
+             * @description that decoding keeps of one sequence; null where nothing tells it
+             */
+            cache_bytes: number | null;
+            /**
+             * Predicted Ms
+             * @description per call at the first serve mode; null: see no_latency
+             */
+            predicted_ms: number | null;
+            /**
+             * Latency Table
+             * @description id of the stored table behind it
+             */
+            latency_table: string | null;
+            /**
+             * No Latency
+             * @description why nothing is predicted
+             */
+            no_latency: string | null;
+        };
+        /**
          * Count
          * @description How many slots hold a family or a label; of identity, how many are skipped.
          */
@@ -1460,6 +1537,24 @@ export interface components {
             points: components["schemas"]["DerivedArchitecture"][];
         };
         /**
+         * Distil
+         * @description Learning from a teacher beside the targets: the parent, trained first, with the same seed and without one.
+         */
+        Distil: {
+            /**
+             * Weight
+             * @description share of the loss that is the teacher's; the data's is the rest
+             * @default 0.5
+             */
+            weight: number;
+            /**
+             * Temperature
+             * @description that both models' logits are divided by
+             * @default 2
+             */
+            temperature: number;
+        };
+        /**
          * Encoding
          * @description The dataset as token ids, kept for the searches to come.
          */
@@ -1715,15 +1810,38 @@ export interface components {
              */
             reason?: string | null;
         };
-        /** KnownCost */
-        KnownCost: {
-            /** Unit */
-            unit: string;
+        /**
+         * KnownAtDepth
+         * @description Which depth a rule of other people is to be laid out at, and of which blocks.
+         */
+        KnownAtDepth: {
             /**
-             * Parent
-             * @description of the interleaved parent
+             * N Slots
+             * @description depth of the layout
+             * @example 32
              */
-            parent: number | null;
+            n_slots: number;
+            /**
+             * Ratio
+             * @description all blocks : attention blocks of par; null: 5
+             */
+            ratio?: number | null;
+            /**
+             * Spacing
+             * @default uniform
+             * @enum {string}
+             */
+            spacing: "uniform" | "stride";
+            /**
+             * D Model
+             * @description width; null: the space's
+             */
+            d_model?: number | null;
+            /**
+             * Search
+             * @description id of a search whose space, data and recipe are meant; null: the defaults
+             */
+            search?: string | null;
         };
         /** KnownCost */
         KnownCost: {
@@ -1888,16 +2006,18 @@ export interface components {
         Layout: {
             /**
              * Rule
-             * @description id of the rule
+             * @description id of the rule, or par or sandwich
              */
             rule: string;
             /**
              * Search
-             * @description id of the search that it comes from
+             * @description id of the search that it comes from, or whose space it is laid out in
              */
-            search: string;
+            search: string | null;
             /** N Slots */
             n_slots: number;
+            /** D Model */
+            d_model: number;
             /**
              * Slots
              * @description the label of each slot
@@ -1921,6 +2041,7 @@ export interface components {
             ratio: number;
             /**
              * Zone
+             * @description that of a statement's layout is what the statement says
              * @enum {string}
              */
             zone: "found" | "paper";
@@ -1936,10 +2057,20 @@ export interface components {
             statement: string;
             /**
              * Verdict
-             * @constant
+             * @description elsewhere than it was found, suggested at best
+             * @enum {string}
              */
-            verdict: "not confirmed";
-            found_at: components["schemas"]["FoundAt"];
+            verdict: "not supported" | "suggested" | "supported";
+            /** @description null of par and sandwich */
+            found_at: components["schemas"]["FoundAt"] | null;
+            costs: components["schemas"]["Costs"];
+            /**
+             * Request
+             * @description fixes every slot; POST it to /searches to train the layout
+             */
+            request: {
+                [key: string]: unknown;
+            };
         };
         /**
          * LayoutComparison
@@ -2801,6 +2932,12 @@ export interface components {
             /** @description null where the request asked for no baseline */
             parent: components["schemas"]["ResultArchitecture"] | null;
             rule: components["schemas"]["RuleLine"];
+            /**
+             * Rules
+             * @description what the seeds say; empty in results of older versions
+             * @default []
+             */
+            rules: components["schemas"]["Statement"][];
             quality: components["schemas"]["Quality"] | null;
             latency: components["schemas"]["Latency"] | null;
             /**
@@ -2963,6 +3100,12 @@ export interface components {
             /** @description every architecture, the parent too, learns from the parent; null: from the data alone */
             distil?: components["schemas"]["Distil"] | null;
             /**
+             * Confirm Seeds
+             * @description fresh seeds on which the layout of what the rules say is trained against random placements of its blocks and the interleaved parent; 0: rules stay suggested
+             * @default 0
+             */
+            confirm_seeds: number;
+            /**
              * Test Windows
              * @description test windows that quality is reported on
              * @default 512
@@ -3058,7 +3201,7 @@ export interface components {
         };
         /**
          * Rule
-         * @description A rule line with its evidence.
+         * @description A rule line with its evidence: what describes a search's seeds, or, with a `kind`, one statement of theirs.
          */
         Rule: {
             /** Id */
@@ -3102,6 +3245,11 @@ export interface components {
              * @enum {string}
              */
             spacing: "uniform" | "stride";
+            /**
+             * D Model
+             * @description width; null: the search's
+             */
+            d_model?: number | null;
         };
         /**
          * RuleLine
@@ -3112,9 +3260,9 @@ export interface components {
             statement: string;
             /**
              * Verdict
-             * @constant
+             * @enum {string}
              */
-            verdict: "not confirmed";
+            verdict: "not supported" | "suggested" | "supported";
         } & {
             [key: string]: unknown;
         };
@@ -3434,6 +3582,7 @@ export interface components {
              *       "n_random": 2,
              *       "lrs": [],
              *       "start": "scratch",
+             *       "confirm_seeds": 0,
              *       "test_windows": 512
              *     }
              */
@@ -3773,6 +3922,116 @@ export interface components {
             n_architectures: number | null;
             /** Log10 Architectures */
             log10_architectures: number;
+        };
+        /**
+         * Statement
+         * @description One thing that the seeds of a search say, with its evidence (docs/rules.md).
+         */
+        Statement: {
+            /**
+             * Id
+             * @description of the stored rule; null in a search without a service
+             */
+            id?: string | null;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "ratio" | "position" | "cut" | "spacing" | "order";
+            /** Family */
+            family: string;
+            /**
+             * Other
+             * @description the second family of an order
+             */
+            other: string | null;
+            /**
+             * Direction
+             * @description early, late; first, last; even, clustered; before, after
+             */
+            direction: string | null;
+            /** Statement */
+            statement: string;
+            /**
+             * Verdict
+             * @enum {string}
+             */
+            verdict: "not supported" | "suggested" | "supported";
+            /**
+             * Reason
+             * @description of the verdict, one sentence
+             */
+            reason: string;
+            /**
+             * At
+             * @description the figure in the statement
+             */
+            at: number | null;
+            /**
+             * Statistic
+             * @description what was tested, mean of the seeds that can tell
+             */
+            statistic: number | null;
+            /**
+             * P
+             * @description by permutation; null of a ratio
+             */
+            p: number | null;
+            /**
+             * P Corrected
+             * @description by Holm over all tests of the report
+             */
+            p_corrected: number | null;
+            /**
+             * N Tests
+             * @description that the correction is over
+             */
+            n_tests: number;
+            /**
+             * N Draws
+             * @description placements drawn; null: all were counted
+             */
+            n_draws: number | null;
+            /**
+             * Low
+             * @description lower end of a ratio's 95% interval
+             */
+            low: number | null;
+            /**
+             * High
+             * @description upper end; null: none
+             */
+            high: number | null;
+            /**
+             * Range Low
+             * @description smallest ratio of a seed, from 6 seeds on
+             */
+            range_low: number | null;
+            /** Range High */
+            range_high: number | null;
+            /**
+             * N Seeds
+             * @description seeds that can tell
+             */
+            n_seeds: number;
+            /** By Seed */
+            by_seed: (number | null)[];
+            /**
+             * Found At
+             * @description depth, width, length, data, updates and budget
+             */
+            found_at: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Confirmation
+             * @description what retraining the layout said; null: not done
+             */
+            confirmation: {
+                [key: string]: unknown;
+            } | null;
+        } & {
+            [key: string]: unknown;
         };
         /**
          * Strip
@@ -4636,38 +4895,6 @@ export interface operations {
             };
         };
     };
-    get_result: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description id of the search */
-                search_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Result"];
-                };
-            };
-            /** @description a problem (RFC 9457) */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
     get_log: {
         parameters: {
             query?: {
@@ -4749,6 +4976,43 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Derivation"];
+                };
+            };
+            /** @description a problem (RFC 9457) */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_result: {
+        parameters: {
+            query?: {
+                /** @description instead of what Accept asks for */
+                format?: ("json" | "html" | "markdown") | null;
+            };
+            header?: never;
+            path: {
+                /** @description id of the search */
+                search_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description JSON unless `format` or Accept asks for another */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Result"];
+                    "text/html": string;
+                    "text/markdown": string;
                 };
             };
             /** @description a problem (RFC 9457) */
@@ -5106,6 +5370,72 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Rule"];
+                };
+            };
+            /** @description a problem (RFC 9457) */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    apply_par: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["KnownAtDepth"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Layout"];
+                };
+            };
+            /** @description a problem (RFC 9457) */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    apply_sandwich: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["KnownAtDepth"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Layout"];
                 };
             };
             /** @description a problem (RFC 9457) */
