@@ -40,6 +40,8 @@ BODIES: dict[str, Any] = {
     "estimate_search": TINY,
     "add_table": {},
     "apply_stored_rule": {"n_slots": 32},
+    "apply_par": {"n_slots": 32},
+    "apply_sandwich": {"n_slots": 32},
     "derive_again": {},
     "open_session": {"token": "correct-horse-battery-staple"},
 }
