@@ -35,8 +35,8 @@ def smallest(frame: Frame, constraints: Sequence[Constraint]) -> tuple[int, ...]
     while True:
         wanted = _hitting(left_out, len(constraints))
         met = _grown(frame, constraints, wanted)
-        if met is None:
-            return tuple(sorted(wanted))
+        if met is None or len(met) == len(constraints):  # the latter by rounding alone
+            return tuple(sorted(wanted)) if met is None else tuple(range(len(constraints)))
         left_out.append(frozenset(range(len(constraints))) - met)
 
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from nas.exact.problem import SKIPPED, Floats, Problem
 
 MOST_LABELS = 60_000  # at one slot; some 10 MB, and half a second a slot
+_MOST_TRIED = 8 * MOST_LABELS  # before those that go on alike are merged
 _ROUNDING = 4e-9  # nats: answers that tie with the best within 1e-9 must be among the labels too
 _FIRST, _WIDER = 24, 3  # candidates beyond one a slot in the first round, and by how many times more in the next
 
@@ -76,7 +77,7 @@ def best_words(problem: Problem, multipliers: Floats, k: int) -> list[tuple[int,
     Args:
         problem: to solve.
         multipliers: of the rows, (R,); any that are not negative give the right answer, good ones soon.
-        k: how many, at least 1. Where others tie with the last of them, these are there too.
+        k: how many, at least 1; others that tie with the last of them, at another cost, are there too.
 
     Raises:
         TooMany: there are more than MOST_LABELS labels in a slot.
@@ -124,6 +125,8 @@ def _follow(problem: Problem, ahead: _Ahead, multipliers: Floats, gap: float, k:
     state, count, word = np.zeros(1, np.int64), np.zeros(1, np.uint64), np.zeros(1, np.uint64)
     trail: list[tuple[NDArray[np.int32], NDArray[np.int8]]] = []
     for slot, options in enumerate(candidates):
+        if len(value) * len(options) > _MOST_TRIED:
+            raise TooMany
         parent = np.repeat(np.arange(len(value), dtype=np.int32), len(options))
         taken = np.tile(options, len(value))
         next_state = problem.steps[state[parent], taken]

@@ -17,6 +17,7 @@ from nas.exact.problem import Floats, Problem
 
 _FINE = 1e3  # HiGHS stops at absolute gaps and row errors of 1e-6; rows and objectives are scaled up to reach 1e-9
 _LOOSER = 1e-6  # of a row's largest entry, beyond the limits of the relaxation, so that rounding forbids nothing
+_INFEASIBLE = 2  # a status of scipy.optimize
 EQUAL = 1e-9  # nats: sums in another order differ by less
 
 
@@ -65,8 +66,10 @@ def multipliers(problem: Problem) -> Floats | None:
         bounds=(0, None),
         method="highs",
     )
-    if found.x is None:
+    if found.status == _INFEASIBLE:
         return None
+    if found.x is None:  # given up; poorer multipliers only take longer
+        return np.zeros(len(rows))
     return np.maximum(0.0, -np.asarray(found.ineqlin.marginals, np.float64)) / units
 
 
@@ -96,6 +99,7 @@ def integer(problem: Problem) -> tuple[int, ...] | None:
             options={"mip_rel_gap": 0.0},
         )
         if found.x is None:
+            assert found.status == _INFEASIBLE, found.message
             return None
         choices = np.zeros(len(problem.scores), np.int64)
         taken = np.asarray(found.x) > 0.5
