@@ -8,9 +8,9 @@ from rich.console import Console
 from api import show
 from api.bought import bought_table, held
 from api.figures import decimals
-from nas.leading import leading
 from api.looks import looks, strip
 from api.schemas import Result
+from nas.leading import leading
 
 CANDIDATES = [
     {"label": "attention", "block": "attention"},

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from api import views
-from nas.leading import leading, of_path
 from db import architectures, reports, searches, standings
 from db.engine import transaction
+from nas.leading import leading, of_path
 from tests.api.running import Claimed, Running, record
 
 DATABASES = ("sqlite", "postgresql")
