@@ -297,7 +297,7 @@ class SearchRequest(Config):
             raise ValueError(f"method cannot take {drawn}: {reason(error)}") from None
 
     def resolve(self, sample: Mapping[str, float], seed: int) -> SearchRequest:
-        """The request of one trial: the sample's values in place, one seed, `ranges` empty.
+        """The request of one trial: the sample's values in place, one seed, `ranges` and `retrain.lrs` empty.
 
         Args:
             sample: values by JSON pointer, as Optuna drew them; empty when there are no ranges.
@@ -307,6 +307,7 @@ class SearchRequest(Config):
             update={
                 "method": self.method_with(sample),
                 "ranges": (),
+                "retrain": self.retrain.model_copy(update={"lrs": ()}),
                 "trials": Trials(seed=seed, n_seeds=1, n_samples=1),
             }
         )

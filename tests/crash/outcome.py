@@ -105,6 +105,8 @@ def _weights(folder: Path) -> bytes:
 def _timeless(result: dict[str, Any]) -> dict[str, Any]:
     of_time = ("latency", "latencies", "estimate", "seconds", "export")
     kept = {name: value for name, value in result.items() if name not in of_time}
+    kept["retrained"] = [{**each, "architecture": None, "trials": None} for each in result["retrained"]]  # ids
+    kept["comparisons"] = [{**each, "latency": None} for each in result["comparisons"]]
     return {**kept, "search": {name: value for name, value in result["search"].items() if name != "id"}}
 
 
@@ -127,7 +129,7 @@ def assert_told_once(service: UnderTest, search_id: str) -> None:
     kinds = [event.type for event in told]
     once = ("queued", "latency_table", "estimate", "rule", "result", "succeeded")
     assert [kinds.count(kind) for kind in once] == [1] * len(once), kinds
-    for kind in ("checkpoint", "artifact", "architecture"):
+    for kind in ("checkpoint", "artifact", "architecture", "power"):
         data = [json.dumps(event.data, sort_keys=True) for event in told if event.type == kind]
         assert len(data) == len(set(data)), kind
 

@@ -390,6 +390,13 @@ def test_the_highest_learning_rate_of_a_range_is_what_lrs_multiply() -> None:
     ]
 
 
+def test_a_trial_of_a_grid_has_its_own_rate_and_no_grid() -> None:
+    request = SearchRequest.model_validate({"method": {"lr": 0.1}, "retrain": {"lrs": [1, 8]}})
+    resolved = request.resolve({"/method/lr": 0.8}, 0)
+    assert (resolved.method.lr, resolved.retrain.lrs) == (0.8, ())
+    assert SearchRequest.model_validate(resolved.model_dump(mode="json")) == resolved
+
+
 def test_a_retraining_stored_by_an_older_version_means_what_it_did() -> None:
     older = {"n_steps": 800, "n_seeds": 2, "baselines": ["interleaved"], "test_windows": 512}
     retrain = SearchRequest.model_validate({"retrain": older}).retrain
