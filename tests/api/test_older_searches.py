@@ -28,6 +28,8 @@ METHOD = (
     *("lr_warmup_steps", "weight_decay", "grad_clip", "alpha_lr", "tau_start", "tau_end", "cost_weight"),
     *("report_every", "checkpoint_every", "eval_windows", "max_minutes", "random_signs"),
 )
+LINE = "1 search, 1 seed: not confirmed; attention in slot 1 of 2"
+OLDER_RESULT = {**RESULT, "rule": {"statement": LINE, "verdict": "not confirmed"}}
 NEW = {"space": ("layout", "layout_prior"), "task": ("serve_lengths",), "trials": ("pruner",)}
 
 
@@ -83,10 +85,8 @@ def test_a_search_under_way_is_listed_and_shown_without_what_it_never_told(servi
 
 
 def test_a_finished_search_is_shown_and_its_time_is_told_of_no_new_one(service: Running, served: Run) -> None:
-    search_id = stored(service, RESULT)
-    line = "1 search, 1 seed: suggested; attention in slot 1 of 2"
-    report = service.http.get(f"/api/v1/searches/{search_id}/report").json()
-    assert report == {**RESULT, "rule": {"statement": line, "verdict": "suggested"}}
+    search_id = stored(service, OLDER_RESULT)
+    assert service.http.get(f"/api/v1/searches/{search_id}/report").json() == RESULT, "in the words of today"
     assert "cannot tell: the interval holds both better and worse" in served("show", search_id).out
     assert served("watch", search_id).status == 0
     estimated = service.http.post("/api/v1/searches:estimate", json=TINY).json()
@@ -101,4 +101,4 @@ def test_an_older_search_is_followed() -> None:
     assert "seed 0: train 2.500 nats" in picture.line()
     console = Console(file=io.StringIO(), width=120)
     console.print(picture)
-    show.print_result(RESULT, console)
+    show.print_result(OLDER_RESULT, console)

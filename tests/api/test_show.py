@@ -52,7 +52,7 @@ RESULT: dict[str, Any] = {
     ],
     "derived": architecture("budget", ["attention", "identity"], 7, [1]),
     "parent": architecture("parent", ["attention", "ffn"], None, []),
-    "rule": {"statement": "1 search, 1 seed: not confirmed; attention in slot 1 of 2", "verdict": "not confirmed"},
+    "rule": {"statement": "1 search, 1 seed: suggested; attention in slot 1 of 2", "verdict": "suggested"},
     "quality": {
         "unit": "bits per byte",
         "derived_bits_per_byte": 1.875,

@@ -75,9 +75,9 @@ def test_the_result_file_holds_the_result_with_all_its_parts(
     folder, result, _ = finished
     assert json.loads((folder / "result.json").read_text()) == result
     assert set(result) == {
-        "search", "probabilities", "architectures", "derived", "parent", "samples", "winner", "rule", "rules",
-        "quality", "latency", "latencies", "lengths", "metrics", "positions", "export", "cut_short", "estimate", "seconds",
-        "retrained", "comparisons", "power",
+        "search", "probabilities", "architectures", "derived", "parent", "samples", "winner", "rule", "quality",
+        "latency", "latencies", "lengths", "metrics", "positions", "export", "cut_short", "estimate", "seconds",
+        "rules", "retrained", "comparisons", "power",
     }  # fmt: skip
     assert set(result["seconds"]) == {"measuring", "searching", "deriving", "retraining", "exporting", "total"}
     assert [each["role"] for each in result["architectures"]] == ["argmax", "budget", "argmax", "budget", "parent"]
