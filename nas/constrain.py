@@ -21,6 +21,7 @@ from nas.cost import LatencyTable
 from nas.errors import InvalidInput
 from nas.exact.constraint import Constraint, Frame
 from nas.exact.problem import SKIPPED, Floats
+from nas.rules import slots_text
 
 _NO_MIXERS = ("ffn", "identity")
 _WHOLE = 1e-6  # slack of sums of whole numbers
@@ -160,7 +161,7 @@ def _placed(where: str, placed: InSlots, space: SearchSpace, *, forced: bool) ->
     named = np.array([label in placed.labels for label in space.labels])
     mask = np.ones((space.n_slots, len(space.labels)), np.bool_)
     mask[placed.first : last + 1] = named if forced else ~named
-    slots = f"slot {placed.first}" if placed.first == last else f"slots {placed.first} to {last}"
+    slots = slots_text(range(placed.first, last + 1))
     words = f"{' or '.join(placed.labels)} in {slots}" if forced else f"no {' or '.join(placed.labels)} in {slots}"
     return Constraint(where, words, mask=mask)
 
@@ -182,7 +183,7 @@ def _cut(where: str, cut: Cut, space: SearchSpace) -> Constraint:
         return ~named | (numbers < at if before else numbers >= at)
 
     looser = range(slot + 1, n_slots + 1) if before else range(slot - 1, -1, -1)
-    words = f"{subject} only {'before' if before else 'from'} slot {slot}"
+    words = f"{subject} only {'before' if before else 'from'} slot {slot + 1}"
     if share is not None:
         words += f", {share:.4g} of the depth"
     return Constraint(

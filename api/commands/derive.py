@@ -48,11 +48,11 @@ def derive(
     ] = None,
     forbid: Annotated[
         list[str] | None,
-        typer.Option("--forbid", metavar="LABEL@SLOTS", help="Not there: sgu@0-3; slots count from 0."),
+        typer.Option("--forbid", metavar="LABEL@SLOTS", help="Not there: sgu@1-4; slots count from 1."),
     ] = None,
     force: Annotated[
         list[str] | None,
-        typer.Option("--force", metavar="LABEL@SLOTS", help="There: attention@0; attention,mgk@2-4 for one of them."),
+        typer.Option("--force", metavar="LABEL@SLOTS", help="There: attention@1; attention,mgk@3-5 for one of them."),
     ] = None,
     cut: Annotated[
         list[str] | None,
@@ -166,7 +166,7 @@ def _agreement(agreed: Mapping[str, Any], look: Looks) -> Table:
     letters = [look[each["label"]].letter if each["label"] in look else "?" for each in agreed["slots"]]
     agree = "  ".join(
         f"{slot}:{letter} {each['n_seeds']}/{n}"
-        for slot, (letter, each) in enumerate(zip(letters, agreed["slots"], strict=True))
+        for slot, (letter, each) in enumerate(zip(letters, agreed["slots"], strict=True), 1)
     )
     table.add_row("agreement by slot", agree)
     families = ", ".join(
@@ -231,18 +231,29 @@ def _cut(text: str) -> dict[str, Any]:
     if found is None or found[3] == "<=":
         raise Refused(f"--cut is {text[:60]!r}; it must be FAMILY<SLOT or FAMILY>=SLOT, or a share such as 2/3")
     side = "before" if found[3] == "<" else "from"
-    share = not found[4].strip().isdigit()
-    return {**_named(found), f"{side}_{'share' if share else 'slot'}": _number(found[4].strip(), "--cut", not share)}
+    value = found[4].strip()
+    if not value.isdigit():
+        return {**_named(found), f"{side}_share": _number(value, "--cut")}
+    return {**_named(found), f"{side}_slot": _from_one(value, text)}
 
 
 def _placed(text: str) -> list[dict[str, Any]]:
-    """One range of slots for each part of LABEL@0,4-7; without slots, all of them."""
+    """One range of slots for each part of LABEL@1,5-8; without slots, all of them."""
     labels, at, slots = text.partition("@")
     found = []
     for part in slots.split(",") if at else [""]:
         match = re.fullmatch(r"(\d{1,4})(?:-(\d{1,4}))?", part)
         if at and match is None:
-            raise Refused(f"{text[:60]!r} is no LABEL@SLOTS, such as sgu@0,4-7")
-        ends = {} if match is None else {"first": int(match[1]), "last": int(match[2] or match[1])}
+            raise Refused(f"{text[:60]!r} is no LABEL@SLOTS, such as sgu@1,5-8")
+        ends = {}
+        if match is not None:
+            ends = {"first": _from_one(match[1], text), "last": _from_one(match[2] or match[1], text)}
         found.append({"labels": labels.split(","), **ends})
     return found
+
+
+def _from_one(slot: str, text: str) -> int:
+    """A slot as JSON counts it, from 0, of one as people do."""
+    if len(slot) > 4 or int(slot) == 0:
+        raise Refused(f"{text[:60]!r} names slot {slot[:20]}; slots count from 1")
+    return int(slot) - 1

@@ -138,8 +138,8 @@ def _would_do(found: Conflict) -> str:
     if found.nearest is None:
         return ""
     value = _rounded(found.nearest, found.upper)
-    if found.unit == "slot":  # of a cut: which one, not how many
-        value = f"slot {value}"
+    if found.unit == "slot":  # of a cut: which one, not how many; people count from 1
+        value = f"slot {found.nearest + 1:.0f}"
     elif found.unit:
         value += f" {found.unit[:-1] if found.unit == 'slots' and found.nearest == 1 else found.unit}"
     besides = "" if found.alone else ", were it not for other constraints"

@@ -397,7 +397,7 @@ def test_the_command_prints_each_seeds_architectures_with_costs(served: Run, put
     search_id = put()
     done = served(
         "derive", search_id, "--at-most", "latency=0.8x", "--count", "attention<=1", "--ratio", "attention>=2",
-        "--forbid", "sgu@0,2-3", "--force", "attention,ffn@1", "--cut", "attention<2/3", "--mixers-apart", "-k", "2",
+        "--forbid", "sgu@1,3-4", "--force", "attention,ffn@2", "--cut", "attention<2/3", "--mixers-apart", "-k", "2",
         "--front", "latency", "--points", "4",
     )  # fmt: skip
     assert (done.status, done.err) == (0, "")
@@ -406,12 +406,12 @@ def test_the_command_prints_each_seeds_architectures_with_costs(served: Run, put
     assert "AF.F" in done.out
     assert "front against latency, 4 points" in done.out
     assert "the best of 2 seeds" in done.out
-    body = json.loads(served("derive", search_id, "--cut", "label:attention>=1", "--json").out)
+    body = json.loads(served("derive", search_id, "--cut", "label:attention>=2", "--json").out)
     assert all(each["architectures"][0]["slots"][0] != "attention" for each in body["seeds"])
 
 
 def test_behind_a_pass_the_command_prints_nats_and_marks_what_was_guessed(served: Run, put: Put) -> None:
-    out = served("derive", put({(0, 0): pruned(0)}), "--force", "sgu@2").out
+    out = served("derive", put({(0, 0): pruned(0)}), "--force", "sgu@3").out
     assert "ranked by nats over the path of the parsimony pass" in out
     assert "1.7918*" in out
     assert "* not all slots were measured: the others are read from alpha" in out
@@ -446,12 +446,27 @@ def test_constraints_may_stand_in_a_file(served: Run, put: Put, tmp_path: Path) 
         (["--count", "attention<=1.5"], "--count has '1.5'; it must be a whole number"),
         (["--ratio", "attention<5"], "--ratio is 'attention<5'; it must be FAMILY<=VALUE or FAMILY>=VALUE"),
         (["--cut", "attention<=5"], "--cut is 'attention<=5'; it must be FAMILY<SLOT or FAMILY>=SLOT, or a share such"),
-        (["--forbid", "sgu@x"], "'sgu@x' is no LABEL@SLOTS, such as sgu@0,4-7"),
+        (["--forbid", "sgu@x"], "'sgu@x' is no LABEL@SLOTS, such as sgu@1,5-8"),
+        (["--forbid", "sgu@0-2"], "'sgu@0-2' names slot 0; slots count from 1"),
+        (["--cut", "attention<0"], "'attention<0' names slot 0; slots count from 1"),
         (["--count", "attention>=9"], "no architecture has at least 9 slots of attention (4 slots can be met)"),
         (["--constraints", "list.json"], "is no JSON of constraints; it must be an object"),
         (["--constraints", "broken.json"], "is no JSON of constraints: "),
     ],
-    ids=["cost", "number", "count", "whole", "ratio", "cut", "slots", "infeasible", "list", "broken"],
+    ids=[
+        "cost",
+        "number",
+        "count",
+        "whole",
+        "ratio",
+        "cut",
+        "slots",
+        "slot 0",
+        "cut at 0",
+        "infeasible",
+        "list",
+        "broken",
+    ],
 )
 def test_what_the_command_cannot_read_is_one_line(
     served: Run, put: Put, tmp_path: Path, arguments: list[str], line: str

@@ -131,7 +131,7 @@ def test_two_thirds_of_the_depth_are_two_thirds_whatever_the_float() -> None:
         (cut,) = constrain.read(Constraints.model_validate(body), request, None)
         assert cut.mask is not None
         assert np.flatnonzero(cut.mask[:, 0]).tolist() == list(range(8))
-        assert cut.words.startswith("attention only before slot 8, 0.6667 of the depth")
+        assert cut.words.startswith("attention only before slot 9, 0.6667 of the depth")
 
 
 def test_labels_of_one_block_with_one_set_of_options_have_one_code() -> None:

@@ -247,7 +247,7 @@ def conflict_of(n: int, body: dict[str, Any]) -> Infeasible:
         ),
         (
             {"forced": [{"labels": ["attention"], "first": 0, "last": 1}], "mixers_apart": True},
-            "no architecture has all of: attention in slots 0 to 1; no mixer directly behind a mixer; without any one "
+            "no architecture has all of: attention in slots 1-2; no mixer directly behind a mixer; without any one "
             "of them the others can be met",
         ),
         (
@@ -256,7 +256,7 @@ def conflict_of(n: int, body: dict[str, Any]) -> Infeasible:
                 "counts": [{"label": "attention", "at_least": 2}],
             },
             "no architecture has all of: at least 2 slots of attention (1 slot can be met); attention only before "
-            "slot 1, 0.25 of the depth (slot 2 can be met); without any one of them the others can be met",
+            "slot 2, 0.25 of the depth (slot 3 can be met); without any one of them the others can be met",
         ),
         (
             {"ratios": [{"family": "attention", "at_least": 3}], "counts": [{"family": "attention", "at_least": 2}]},
