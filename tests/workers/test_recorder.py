@@ -267,6 +267,19 @@ def test_an_estimate_is_told_once(claimed: Claimed) -> None:
     assert claimed.kinds().count("estimate") == 1
 
 
+def test_what_a_comparison_can_show_is_told_once_and_again_when_it_is_another(claimed: Claimed) -> None:
+    first = {"message": "3 paired seeds show 0.1", "n_seeds": 3, "sd": 0.1 + 0.2, "detectable": None}
+    for told in (first, first, {**first, "sd": 0.01}, first):
+        claimed.recorder.power(told)
+    assert claimed.kinds().count("power") == 2
+
+
+def test_a_trial_is_named_by_its_id(claimed: Claimed) -> None:
+    with reading(claimed.service.engine) as connection:
+        (row,) = trials.of_search(connection, claimed.claim.lease.search_id)
+    assert claimed.recorder.trial_id(KEY) == row.id
+
+
 @pytest.mark.parametrize("url", ["postgresql"], indirect=True)  # an SQLite file has no server
 def test_reports_wait_for_a_server_that_is_restarted(claimed: Claimed, postgresql: Server) -> None:
     claimed.report(0, saved=True)
