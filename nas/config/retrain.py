@@ -101,7 +101,8 @@ class Retrain(Config):
         n_layouts = n_derived * self.k_best + len(others) + ("random" in self.baselines) * self.n_random
         n_layouts += self.distil is not None  # the teacher
         grid = max(0, len(self.lrs) - 1)
-        confirming = (N_PLACEMENTS + 2) * (self.confirm_seeds + grid) if self.confirm_seeds else 0
+        n_confirming = N_PLACEMENTS + 2 + (self.distil is not None)  # fresh seeds have teachers of their own
+        confirming = n_confirming * (self.confirm_seeds + grid) if self.confirm_seeds else 0
         return n_layouts * (self.n_seeds + grid) + confirming
 
 
