@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from nas.config.base import Config
 from nas.config.space import SearchSpace
@@ -85,6 +85,16 @@ class Retrain(Config):
         if 0 < n_seeds < FEWEST:
             raise ValueError(f"confirm_seeds is {n_seeds}; it must be 0, or {FEWEST} at least for an interval")
         return n_seeds
+
+    @model_validator(mode="after")
+    def _check_fresh(self) -> Self:
+        """Weights of the search would favour the places that its rules are about, so that no seed would be fresh."""
+        if self.confirm_seeds and self.start == "supernet":
+            raise ValueError(
+                f"confirm_seeds is {self.confirm_seeds} and start is 'supernet'; weights of the search favour what it "
+                "found, so rules are confirmed from 'scratch' alone: give that start, or 0 confirm_seeds"
+            )
+        return self
 
     @property
     def all_at_once(self) -> bool:

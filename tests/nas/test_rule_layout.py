@@ -135,3 +135,10 @@ def test_a_known_rule_needs_attention_and_ffn() -> None:
 def test_confirming_takes_three_seeds_at_least() -> None:
     with pytest.raises(ValueError, match="confirm_seeds is 2; it must be 0, or 3 at least for an interval"):
         SearchRequest.model_validate({"retrain": {"confirm_seeds": 2}})
+
+
+def test_rules_are_confirmed_from_scratch_alone() -> None:
+    message = "confirm_seeds is 3 and start is 'supernet'; weights of the search favour what it found, so rules are"
+    with pytest.raises(ValueError, match=message):
+        SearchRequest.model_validate({"retrain": {"confirm_seeds": 3, "start": "supernet"}})
+    assert SearchRequest.model_validate({"retrain": {"start": "supernet"}}).retrain.confirm_seeds == 0
