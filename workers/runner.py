@@ -6,7 +6,7 @@ restart: finished trials are taken from the store, so only what was lost is redo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,7 +23,7 @@ from workers.stages.estimate import measured
 from workers.stages.export import export
 from workers.stages.lengths import at_lengths
 from workers.stages.measure import measure
-from workers.stages.passed_on import Comparison, Derived, Inputs, Searched, Trained
+from workers.stages.passed_on import Comparison, Derived, Inputs, Retrained, Searched
 from workers.stages.report import report
 from workers.stages.retrain import retrain
 from workers.stages.rules import confirm_statements, infer_rule, infer_statements
@@ -70,7 +70,7 @@ def run_search(request: SearchRequest, store: Store, trials: TrialRunner) -> dic
         comparisons = compare_layouts(
             inputs, "derived", others, trained.layouts, store, trials, untimed=trained.runners_up
         )
-        said = confirm_statements(inputs, searched, statements, trained, store, trials)
+        said, confirming = confirm_statements(inputs, searched, statements, trained, store, trials)
     with stage("exporting"):
         exported = export(inputs, winner, comparison, store)
     seconds = {**stopwatch.seconds, "total": stopwatch.total}
@@ -82,7 +82,7 @@ def run_search(request: SearchRequest, store: Store, trials: TrialRunner) -> dic
         "rule": rule,
         "rules": said,
         **_compared(comparison, inputs.request.task),
-        "retrained": describe_layouts(inputs, trained.layouts),
+        "retrained": describe_layouts(inputs, {**trained.layouts, **confirming}),
         "comparisons": comparisons,
         "power": list(trained.power),
         "metrics": metrics.report(
@@ -91,7 +91,7 @@ def run_search(request: SearchRequest, store: Store, trials: TrialRunner) -> dic
         "lengths": at_lengths(inputs.request.task, winner, parent),
         "positions": {"derived": winner.positions, "parent": parent.positions if parent else None},
         "export": exported,
-        "cut_short": _cut_short(searched, trained),
+        "cut_short": _cut_short(searched, [*trained.layouts.values(), *confirming.values()]),
         "estimate": {**inputs.estimate, "measured": took},
         "seconds": seconds,
     }
@@ -143,9 +143,9 @@ def _describe(inputs: Inputs, searched: Searched, derived: list[Derived], store:
     }
 
 
-def _cut_short(searched: Searched, trained: Trained) -> list[str]:
+def _cut_short(searched: Searched, trained: Sequence[Retrained]) -> list[str]:
     """Of every trial that a figure is of, once: equal networks share their trials."""
-    lines = [line for each in trained.layouts.values() for line in each.cut_short]
+    lines = [line for each in trained for line in each.cut_short]
     return list(dict.fromkeys([*searched.cut_short, *lines]))
 
 

@@ -14,8 +14,9 @@ from nas.ingest.card import Dataset
 from tests import tiny
 from workers.folder import FolderStore
 from workers.inline import InlineTrials
+from workers.stages.compare import describe_layouts
 from workers.stages.measure import measure
-from workers.stages.passed_on import Derived, Inputs, Searched
+from workers.stages.passed_on import Derived, Inputs, Retrained, Searched
 from workers.stages.retrain import retrain
 from workers.stages.rules import confirm_statements, infer_statements
 from workers.store import TrialKey
@@ -52,10 +53,13 @@ class Running:
             entry = {"role": "budget", "string": string, "slots": list(architecture.labels), "seed": seed}
             self.derived.append(Derived(f"budget-{key}", "budget", architecture, entry, seed))
 
-    def rules(self) -> list[dict[str, Any]]:
+    def confirmed(self) -> tuple[list[dict[str, Any]], dict[str, Retrained]]:
         said = infer_statements(self.inputs, self.derived, self.store)
         trained = retrain(self.inputs, self.searched, self.derived, self.store, self.trials)
         return confirm_statements(self.inputs, self.searched, said, trained, self.store, self.trials)
+
+    def rules(self) -> list[dict[str, Any]]:
+        return self.confirmed()[0]
 
     def kept(self) -> dict[str, str]:
         """The last verdict of each statement that was kept."""
@@ -87,7 +91,7 @@ def test_rules_are_kept_with_verdict_reason_and_where_they_were_found(tmp_path: 
 
 def test_what_retraining_says_decides(tmp_path: Path, files: Any) -> None:
     search = Running(tmp_path, files, request(confirm_seeds=3), [EARLY] * 5)
-    found = search.rules()
+    found, layouts = search.confirmed()
     told = position(found)["confirmation"]
     assert told["layout"] in ("AAFFFF", "AFAFFF")
     assert (told["seeds"], told["n_random"], told["margin"], told["unit"]) == ([5, 6, 7], 5, 0.02, "bits per byte")
@@ -95,13 +99,15 @@ def test_what_retraining_says_decides(tmp_path: Path, files: Any) -> None:
     assert told["placement"] in ("better", "worse", "cannot tell")
     assert search.kept() == {each["statement"]: each["verdict"] for each in found}
     trials = [data["trial"] for kind, data in search.events if kind == "trial" and data["state"] == "succeeded"]
-    assert len([each for each in trials if each.endswith(("-5", "-6", "-7"))]) == 3 * 7
+    fresh = [each for each in trials if each.endswith(("-5", "-6", "-7"))]
+    assert len(fresh) == 3 * 7
+    rows = {each["name"]: each for each in describe_layouts(search.inputs, layouts)}
+    assert [*rows] == ["rule", *(f"rule random {n}" for n in range(1, 6)), "rule parent"]
+    assert sorted(trial for row in rows.values() for trial in row["trials"]) == sorted(fresh)
+    mean = rows["rule"]["mean"] - rows["rule parent"]["mean"]
+    assert mean == pytest.approx(told["parent"]["mean"]), "figures can be traced to the rows that they are of"
     n_reports = len([data for kind, data in search.events if kind == "reports"])
-    assert confirm_statements(
-        search.inputs, search.searched, infer_statements(search.inputs, search.derived, search.store),
-        retrain(search.inputs, search.searched, search.derived, search.store, search.trials),
-        search.store, search.trials,
-    ) == found  # fmt: skip
+    assert search.rules() == found
     again = [data for kind, data in search.events if kind == "reports"]
     assert len(again) == n_reports, "what was trained is not trained again"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,24 +55,28 @@ def confirm_statements(
     trained: Trained,
     store: Store,
     trials: TrialRunner,
-) -> list[dict[str, Any]]:
+) -> tuple[list[dict[str, Any]], dict[str, Retrained]]:
     """All statements as result.json lists them, after retraining the layout of those that it may support.
 
     The layout holds the blocks of *the* derived architecture. It is trained beside random placements of them and the
     interleaved parent, on seeds that neither the searches nor the retrainings had.
+
+    Returns:
+        The statements, and what was trained for them by name: `rule`, `rule random 1`.., `rule parent`.
     """
     request = inputs.request
     worth = [each for each in statements if worth_confirming(each)]
-    outcome = None
+    outcome, layouts = None, dict[str, Retrained]()
     if request.retrain.confirm_seeds and worth:
-        outcome = _confirmation(inputs, searched, worth, trained.derived.derived.architecture, store, trials)
+        layouts = _layouts(inputs, searched, worth, trained.derived.derived.architecture, store, trials)
+        outcome = _confirmation(inputs, layouts) if layouts else None
     found = []
     for each in statements:
         judged = confirmed(each, outcome) if outcome is not None and each in worth else each
         if request.retrain.confirm_seeds and each in worth:
             store.rule(told(judged))
         found.append(told(judged))
-    return found
+    return found, layouts
 
 
 def told(statement: Statement) -> dict[str, Any]:
@@ -85,41 +89,44 @@ def _architectures(derived: Sequence[Derived]) -> list[Architecture]:
     return [each.architecture for each in derived if each.role == "budget"]
 
 
-def _confirmation(
+def _layouts(
     inputs: Inputs,
     searched: Searched,
     statements: Sequence[Statement],
     chosen: Architecture,
     store: Store,
     trials: TrialRunner,
-) -> Confirmation | None:
-    """None where there is nothing to train against; a warning says why."""
+) -> dict[str, Retrained]:
+    """The layout of the statements and what it is held against; {} where there is nothing, and a warning says why."""
     request, space = inputs.request, inputs.request.space
     try:
         labels = at_same_cost(statements, chosen.labels, space)
     except InvalidInput as error:
         store.warn(f"the rules were not confirmed: {error}")
-        return None
+        return {}
     others = random_placements(labels, space, N_PLACEMENTS, seed=request.trials.seed)
     if len(others) < FEWEST:
         lack = f"their blocks have {len(others)} other placements; {FEWEST} are needed"
         store.warn(f"the rules were not confirmed: {lack}")
-        return None
+        return {}
     layouts = {LAYOUT: Architecture(labels, space.candidates)}
     layouts |= {f"{LAYOUT} random {n}": Architecture(each, space.candidates) for n, each in enumerate(others, 1)}
     if {"attention", "ffn"} <= {candidate.family for candidate in space.candidates}:
         layouts[f"{LAYOUT} parent"] = interleaved(space)
     first = request.trials.seed + max(request.trials.n_seeds, request.retrain.n_seeds)
     seeds = range(first, first + request.retrain.confirm_seeds)
-    found = train_layouts(inputs, layouts, seeds, searched.values, store, trials, sample=searched.sample)
-    bits = {name: _bits(each, inputs) for name, each in found.items()}
+    return train_layouts(inputs, layouts, seeds, searched.values, store, trials, sample=searched.sample)
+
+
+def _confirmation(inputs: Inputs, layouts: Mapping[str, Retrained]) -> Confirmation:
+    bits = {name: _bits(each, inputs) for name, each in layouts.items()}
     return confirm(
         bits[LAYOUT],
         [losses for name, losses in bits.items() if name.startswith(f"{LAYOUT} random")],
         bits.get(f"{LAYOUT} parent"),
-        layout=str(layouts[LAYOUT]),
-        unit=request.task.quality_unit,
-        seeds=seeds,
+        layout=str(layouts[LAYOUT].derived.architecture),
+        unit=inputs.request.task.quality_unit,
+        seeds=sorted(layouts[LAYOUT].results),
     )
 
 
