@@ -16,7 +16,7 @@ from workers.folder import FolderStore
 from workers.inline import InlineTrials
 from workers.stages.compare import describe_layouts
 from workers.stages.measure import measure
-from workers.stages.passed_on import Derived, Inputs, Retrained, Searched
+from workers.stages.passed_on import Derived, Inputs, Retrained, Searched, Trained
 from workers.stages.retrain import retrain
 from workers.stages.rules import confirm_statements, infer_statements
 from workers.store import TrialKey
@@ -130,3 +130,35 @@ def test_blocks_without_other_placements_are_told(tmp_path: Path, files: Any) ->
     search = Running(tmp_path, files, request(n_slots=2, confirm_seeds=3), ["AF"] * 5)
     search.rules()
     assert "the rules were not confirmed: their blocks have 1 other placements; 3 are needed" in search.warnings()
+
+
+@pytest.mark.parametrize(
+    ("seeds", "chosen", "lack"),
+    [
+        (
+            ["AFFFFF"] * 5 + ["AAAFFF"],
+            "AAAFFF",
+            "the ratio of attention was not confirmed: 3 of 6 blocks of the derived architecture are attention, which "
+            "is not within",
+        ),
+        (
+            ["AAAAFF"] * 5,
+            "AAAAFF",
+            "the ratio of attention was not confirmed: the derived architecture costs more than the parent that it is "
+            "held against, ",
+        ),
+    ],
+    ids=["another ratio", "a cheaper parent"],
+)
+def test_a_ratio_is_not_confirmed_by_what_has_another_or_costs_more(
+    tmp_path: Path, files: Any, seeds: list[str], chosen: str, lack: str
+) -> None:
+    search = Running(tmp_path, files, request(confirm_seeds=3), seeds)
+    said = [each for each in infer_statements(search.inputs, search.derived, search.store) if each.kind == "ratio"]
+    derived = next(each for each in search.derived if str(each.architecture) == chosen)
+    trained = Trained({"derived": Retrained(derived, {}, {}, 0.1, ())}, None, ())
+    found, layouts = confirm_statements(search.inputs, search.searched, said, trained, search.store, search.trials)
+    assert layouts == {}
+    assert [(each["verdict"], each["confirmation"]) for each in found] == [("suggested", None)]
+    (warning,) = search.warnings()
+    assert warning.startswith(lack)

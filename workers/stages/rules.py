@@ -16,7 +16,7 @@ from nas.architecture import Architecture, interleaved
 from nas.config.retrain import FEWEST, N_PLACEMENTS
 from nas.confirmation import Confirmation, confirm
 from nas.errors import InvalidInput
-from nas.random_stacks import random_placements
+from nas.random_stacks import TOLERANCE, random_placements
 from nas.rule_layout import at_same_cost
 from nas.statement import Statement
 from nas.statements import exchangeable, found_at, state
@@ -66,13 +66,19 @@ def confirm_statements(
     """
     request = inputs.request
     worth = [each for each in statements if worth_confirming(each)]
-    outcome, layouts = None, dict[str, Retrained]()
-    if request.retrain.confirm_seeds and worth:
-        layouts = _layouts(inputs, searched, worth, trained.derived.derived.architecture, store, trials)
+    outcome, tried, layouts = None, list[Statement](), dict[str, Retrained]()
+    if request.retrain.confirm_seeds:
+        chosen = trained.derived.derived.architecture
+        for each in worth:
+            if (lack := _lack(each, chosen, inputs)) is None:
+                tried.append(each)
+            else:
+                store.warn(f"the ratio of {each.family} was not confirmed: {lack}")
+        layouts = _layouts(inputs, searched, tried, chosen, store, trials) if tried else {}
         outcome = _confirmation(inputs, layouts) if layouts else None
     found = []
     for each in statements:
-        judged = confirmed(each, outcome) if outcome is not None and each in worth else each
+        judged = confirmed(each, outcome) if outcome is not None and each in tried else each
         if request.retrain.confirm_seeds and each in worth:
             store.rule(told(judged))
         found.append(told(judged))
@@ -87,6 +93,25 @@ def told(statement: Statement) -> dict[str, Any]:
 
 def _architectures(derived: Sequence[Derived]) -> list[Architecture]:
     return [each.architecture for each in derived if each.role == "budget"]
+
+
+def _lack(statement: Statement, chosen: Architecture, inputs: Inputs) -> str | None:
+    """Why the blocks of the derived architecture cannot confirm a ratio; None where they can, and of a placement."""
+    if statement.kind != "ratio":
+        return None
+    assert statement.low is not None  # or it is not worth confirming
+    assert statement.high is not None
+    space, table = inputs.request.space, inputs.table
+    k, n = chosen.families.count(statement.family), space.n_slots - chosen.families.count("identity")
+    if not k or not statement.low <= n / k <= statement.high:
+        held = f"{statement.low:.1f} to {statement.high:.1f} : 1"
+        return f"{k} of {n} blocks of the derived architecture are {statement.family}, which is not within {held}"
+    if {"attention", "ffn"} <= {candidate.family for candidate in space.candidates}:
+        own, parent = (table.predict_ms(each, space) for each in (chosen, interleaved(space)))
+        if own > parent * (1 + TOLERANCE):
+            costs = f"{own:.4g} ms against {parent:.4g}, as predicted"
+            return f"the derived architecture costs more than the parent that it is held against, {costs}"
+    return None
 
 
 def _layouts(
