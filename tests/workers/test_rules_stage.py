@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,32 @@ def test_blocks_without_other_placements_are_told(tmp_path: Path, files: Any) ->
     search = Running(tmp_path, files, request(n_slots=2, confirm_seeds=3), ["AF"] * 5)
     search.rules()
     assert "the rules were not confirmed: their blocks have 1 other placements; 3 are needed" in search.warnings()
+
+
+@pytest.mark.parametrize(
+    ("kind", "seeds", "chosen", "lack"),
+    [
+        ("position", ["SSFFFF"] * 5 + ["AFAFFF"], "AFAFFF", "has 0 blocks of sgu; it takes 1"),
+        ("order", ["SSAAFF"] * 5 + ["AFAFFF"], "AFAFFF", "has 0 blocks of sgu; it takes 1"),
+        ("spacing", ["AFAFAF"] * 5 + ["AFFFFA"], "AFFFFA", "has 2 blocks of attention; it takes 3"),
+    ],
+    ids=["no such block", "one of two", "too few for gaps"],
+)
+def test_a_placement_is_not_confirmed_by_blocks_that_cannot_show_it(
+    tmp_path: Path, files: Any, kind: str, seeds: list[str], chosen: str, lack: str
+) -> None:
+    search = Running(tmp_path, files, request(confirm_seeds=3), seeds)
+    said = [each for each in infer_statements(search.inputs, search.derived, search.store) if each.kind == kind]
+    said = [
+        replace(each, verdict="suggested") for each in said if "sgu" in (each.family, each.other) or kind == "spacing"
+    ]
+    derived = next(each for each in search.derived if str(each.architecture) == chosen)
+    trained = Trained({"derived": Retrained(derived, {}, {}, 0.1, ())}, None, ())
+    found, layouts = confirm_statements(search.inputs, search.searched, said, trained, search.store, search.trials)
+    assert layouts == {}
+    assert [(each["verdict"], each["confirmation"]) for each in found] == [("suggested", None)]
+    family = said[0].family
+    assert search.warnings() == [f"the {kind} of {family} was not confirmed: the derived architecture {lack}"]
 
 
 @pytest.mark.parametrize(

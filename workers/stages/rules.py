@@ -27,6 +27,7 @@ from workers.store import Store
 from workers.trials import TrialRunner
 
 LAYOUT = "rule"  # name of the layout that the statements make
+_GAPS_NEED = 3  # blocks; between two there is one gap, which is neither even nor uneven
 
 
 def infer_rule(derived: Sequence[Derived], store: Store) -> dict[str, Any]:
@@ -73,7 +74,7 @@ def confirm_statements(
             if (lack := _lack(each, chosen, inputs)) is None:
                 tried.append(each)
             else:
-                store.warn(f"the ratio of {each.family} was not confirmed: {lack}")
+                store.warn(f"the {each.kind} of {each.family} was not confirmed: {lack}")
         layouts = _layouts(inputs, searched, tried, chosen, store, trials) if tried else {}
         outcome = _confirmation(inputs, layouts) if layouts else None
     found = []
@@ -96,14 +97,18 @@ def _architectures(derived: Sequence[Derived]) -> list[Architecture]:
 
 
 def _lack(statement: Statement, chosen: Architecture, inputs: Inputs) -> str | None:
-    """Why the blocks of the derived architecture cannot confirm a ratio; None where they can, and of a placement."""
+    """Why the blocks of the derived architecture cannot confirm a statement; None where they can."""
+    needed = _GAPS_NEED if statement.kind == "spacing" else 1
+    for family in filter(None, (statement.family, statement.other)):
+        if (has := chosen.families.count(family)) < needed:
+            return f"the derived architecture has {has} blocks of {family}; it takes {needed}"
     if statement.kind != "ratio":
         return None
     assert statement.low is not None  # or it is not worth confirming
     assert statement.high is not None
     space, table = inputs.request.space, inputs.table
     k, n = chosen.families.count(statement.family), space.n_slots - chosen.families.count("identity")
-    if not k or not statement.low <= n / k <= statement.high:
+    if not statement.low <= n / k <= statement.high:
         held = f"{statement.low:.1f} to {statement.high:.1f} : 1"
         return f"{k} of {n} blocks of the derived architecture are {statement.family}, which is not within {held}"
     if {"attention", "ffn"} <= {candidate.family for candidate in space.candidates}:
