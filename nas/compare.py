@@ -43,7 +43,7 @@ class QualityDifference:
         n_seeds: paired trainings.
         n_windows: test windows or examples of each.
         detectable: the smallest true difference that such a comparison finds 8 times in 10 (nas.power), by the spread
-            of these seeds and windows; None of one seed.
+            of these seeds and windows; None of one seed, and of equal losses, as of one network beside itself.
     """
 
     mean_bits: float
@@ -92,7 +92,7 @@ def compare_quality(
         freedom = max(1.0, n_windows / block - 1)
         half = math.hypot(t_half_width(of_seeds), _t(freedom) * of_windows)
         low, high = mean - half, mean + half
-        least = detectable(float(of_seeds.std(ddof=1)), n_seeds, se_beside=of_windows)
+        least = detectable(float(of_seeds.std(ddof=1)), n_seeds, se_beside=of_windows) if difference.any() else None
     verdict: Verdict = "better" if high < 0 else "worse" if low > 0 else "cannot tell"
     return QualityDifference(
         mean_bits=mean,

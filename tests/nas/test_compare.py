@@ -72,6 +72,7 @@ def test_what_it_could_have_found_is_told_with_the_spread_that_it_saw() -> None:
     expected = in_sds(3) * float(shifts.std(ddof=1)) / math.log(2)
     assert found.detectable == pytest.approx(expected, rel=1e-6)  # all windows differ alike, so they add nothing
     assert compare_quality(parent[0] + 0.02, parent[0]).detectable is None
+    assert compare_quality(parent, parent).detectable is None  # one network beside itself has shown no spread
     noisy = compare_quality(parent + shifts + rng.normal(0, 0.3, 512), parent)
     assert noisy.detectable is not None
     assert noisy.detectable > expected
