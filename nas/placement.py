@@ -180,7 +180,7 @@ def apply_statement(
             )
         placed += [(_chosen(rule, request, family), family)] * n_blocks
     labels = place([statement], Counts(placed, _chosen(rule, request, "ffn")), n_slots)
-    elsewhere = n_slots != rule.n_slots or d_model not in (None, request.space.d_model)
+    elsewhere = n_slots != rule.n_slots or d_model not in (None, request.space.d_model) or ratio is not None
     verdict: Verdict = "suggested" if elsewhere and statement.verdict == "supported" else statement.verdict
     told = f"{verdict}, and not measured here" if elsewhere else verdict
     n_own = sum(families[label] == statement.family for label in labels)

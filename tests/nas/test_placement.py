@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from nas.architecture import Architecture
 from nas.config.request import SearchRequest
 from nas.errors import InvalidInput
-from nas.placement import Spacing, apply_rule, attention_positions
+from nas.placement import Spacing, apply_rule, apply_statement, attention_positions
 from nas.rules import RuleStatement, describe
+from nas.statements import state
 
 # par-search.md section 5.3: N, p, uniform positions, stride positions, uniform layout (s attention, f FFN)
 TABLE = [
@@ -274,3 +275,24 @@ def test_a_ratio_that_does_not_fit_names_the_zone_and_the_depth() -> None:
         InvalidInput, match=r"^ratio 2 asks for 4 attention blocks; there is room for 2 in slots 3-4 of 8$"
     ):
         apply_rule(found(request, ["FAFF"]), request, 8, ratio=Fraction(2))
+
+
+@pytest.mark.parametrize(
+    ("n_slots", "options", "verdict"),
+    [
+        (6, {}, "supported"),
+        (6, {"d_model": 64}, "supported"),
+        (12, {}, "suggested"),
+        (6, {"d_model": 128}, "suggested"),
+        (6, {"ratio": Fraction(2)}, "suggested"),
+    ],
+    ids=["as found", "its own width", "another depth", "another width", "another ratio"],
+)
+def test_a_supported_statement_is_suggested_elsewhere(n_slots: int, options: dict[str, Any], verdict: str) -> None:
+    request = searched(6)
+    families = [["attention", "attention", "ffn", "ffn", "ffn", "ffn"]] * 5
+    (position,) = [each for each in state(families) if each.kind == "position"]
+    supported = dataclasses.replace(position, verdict="supported")
+    layout = apply_statement(supported, found(request, ["AAFFFF"] * 5), request, n_slots, **options)
+    assert layout.verdict == verdict
+    assert layout.statement.endswith(verdict if verdict == "supported" else "suggested, and not measured here")
