@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -125,6 +127,20 @@ def test_a_layout_that_the_space_does_not_allow_is_told(tmp_path: Path, files: A
     assert [each for each in search.warnings() if each.startswith("the rules were not confirmed: ")] == [
         "the rules were not confirmed: their layout has 'ffn' in slot 2, where the space does not allow it"
     ]
+
+
+def test_a_confirmation_that_does_not_train_leaves_what_was_found(
+    tmp_path: Path, files: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = Running(tmp_path, files, request(confirm_seeds=3), [EARLY] * 5)
+    said = infer_statements(search.inputs, search.derived, search.store)
+    trained = retrain(search.inputs, search.searched, search.derived, search.store, search.trials)
+    monkeypatch.setattr("nas.retrain.learning_rate", lambda step, n_steps, method: math.nan)
+    found, layouts = confirm_statements(search.inputs, search.searched, said, trained, search.store, search.trials)
+    assert layouts == {}
+    assert {(each["verdict"], each["confirmation"]) for each in found} == {("suggested", None)}
+    (warning,) = search.warnings()[-1:]
+    assert re.match(r"the rules were not confirmed: trial retrain-\d-5 failed: training diverged", warning)
 
 
 def test_blocks_without_other_placements_are_told(tmp_path: Path, files: Any) -> None:

@@ -27,7 +27,7 @@ def retrain(
     is *the* derived one, since they cost what it does.
 
     Raises:
-        SearchFailed: a retraining failed, of a grid of learning rates all of an architecture.
+        TrainingFailed: a retraining failed, of a grid of learning rates all of an architecture.
     """
     request = inputs.request
     seeds = seeds_of(request, request.retrain.n_seeds)
@@ -88,7 +88,7 @@ def train_layouts(
         sample: of the search (`Searched.sample`), whose supernets a warm start is from.
 
     Raises:
-        SearchFailed: a retraining failed.
+        TrainingFailed: a retraining failed.
     """
     numbering = Numbering(store.folder)
     wanted = {

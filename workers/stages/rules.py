@@ -23,6 +23,7 @@ from nas.statements import exchangeable, found_at, state
 from nas.verdicts import confirmed, judge, worth_confirming
 from workers.stages.passed_on import Derived, Inputs, Retrained, Searched, Trained
 from workers.stages.retrain import train_layouts
+from workers.stages.training import TrainingFailed
 from workers.store import Store
 from workers.trials import TrialRunner
 
@@ -75,7 +76,10 @@ def confirm_statements(
                 tried.append(each)
             else:
                 store.warn(f"the {each.kind} of {each.family} was not confirmed: {lack}")
-        layouts = _layouts(inputs, searched, tried, chosen, store, trials) if tried else {}
+        try:
+            layouts = _layouts(inputs, searched, tried, chosen, store, trials) if tried else {}
+        except TrainingFailed as error:  # a random placement may not train at all; all that was found before stands
+            store.warn(f"the rules were not confirmed: {error}")
         outcome = _confirmation(inputs, layouts) if layouts else None
     found = []
     for each in statements:

@@ -19,6 +19,10 @@ LR = "/method/lr"
 _GRID_WITH_ENDS = 3  # factors from which on the best one can lie inside
 
 
+class TrainingFailed(SearchFailed):
+    """A network does not train: what it was wanted for may do without it."""
+
+
 @dataclass(frozen=True)
 class Recipe:
     """How networks are trained beside what the request says.
@@ -61,7 +65,7 @@ def train(
         By the hash of the architecture.
 
     Raises:
-        SearchFailed: a trial failed, of a grid all of a network.
+        TrainingFailed: a trial failed, of a grid all of a network.
     """
     distinct: dict[str, Derived] = {}
     for each in wanted:
@@ -95,7 +99,7 @@ def train(
     failures = run_all([*chosen.items()], seeds)
     if failures:
         key, why = next(iter(failures.items()))
-        raise SearchFailed(f"trial {key} failed: {why}")
+        raise TrainingFailed(f"trial {key} failed: {why}")
     return {
         network: _retrained(inputs, distinct[network], numbers[network, place].number, seeds, settings[place], store)
         for network, place in chosen.items()
@@ -133,7 +137,7 @@ def _best(
     """The place in the grid that validates best with the first seed; of equals the first one.
 
     Raises:
-        SearchFailed: training failed at each.
+        TrainingFailed: training failed at each.
     """
     losses = {}
     keys = {place: TrialKey("retrain", each.number, seed) for (own, place), each in numbers.items() if own == network}
@@ -142,7 +146,7 @@ def _best(
             losses[place] = read_result(finished(store, key).path).val_loss
     if not losses:
         last = list(keys.values())[-1]
-        raise SearchFailed(f"trial {last} failed, as with every other of retrain.lrs: {failures[str(last)]}")
+        raise TrainingFailed(f"trial {last} failed, as with every other of retrain.lrs: {failures[str(last)]}")
     return min(losses, key=lambda place: (losses[place], place))
 
 
