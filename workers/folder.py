@@ -168,7 +168,7 @@ class FolderStore:
 
     def architecture(self, entry: Mapping[str, Any], body: Mapping[str, Any], trial: TrialKey | None) -> str:
         self._on_event("architecture", {**entry, "trial": str(trial) if trial else None})
-        return f"{entry['role']}-{trial}"
+        return f"{entry['role']}-{trial}" if trial else str(entry["role"])
 
     def chosen(self, architecture_id: str) -> None:
         self._on_event("architecture", {"id": architecture_id, "result": True})

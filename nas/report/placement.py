@@ -40,8 +40,9 @@ def verdict(statement: Mapping[str, Any]) -> str:
 
 
 def in_words(statement: Mapping[str, Any]) -> str:
-    """Its own words, without the verdict that older versions had within them."""
-    return str(statement.get("statement") or "").replace("not confirmed; ", "")
+    """Its own words, without the verdict that the rule line has within it."""
+    line = str(statement.get("statement") or "")
+    return line.replace("not confirmed; ", "").replace(": suggested; ", ": ", 1)
 
 
 def section(data: ReportData) -> Section | None:
