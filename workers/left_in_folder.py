@@ -138,7 +138,7 @@ def _architectures(result: object, trials: tuple[Trial, ...]) -> tuple[KeptArchi
         trial = None if sample is None or seed is None else f"search-{sample}-{seed}"
         found.append(
             KeptArchitecture(
-                id=f"{each.get('role')}-{trial}",
+                id=f"{each.get('role')}-{trial}" if trial else str(each.get("role")),
                 role=str(each.get("role")),
                 string=str(each.get("string")),
                 trial=trial if trial in {known.id for known in trials} else None,

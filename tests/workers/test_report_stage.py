@@ -62,6 +62,13 @@ def test_a_report_made_later_of_the_folder_has_the_same_bytes(finished: tuple[Pa
     assert markdown(report_data(folder)) == (folder / "report.md").read_text()
 
 
+def test_architectures_have_the_ids_that_the_result_names(finished: tuple[Path, dict[str, Any], Events]) -> None:
+    folder, result, _ = finished
+    named = {each["architecture"] for each in result["retrained"]}
+    assert "parent" in named
+    assert named <= {each.id for each in report_data(folder).architectures}
+
+
 def test_the_report_of_a_real_search_tells_its_figures(finished: tuple[Path, dict[str, Any], Events]) -> None:
     folder, result, _ = finished
     text = (folder / "report.html").read_text()
