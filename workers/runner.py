@@ -26,7 +26,7 @@ from workers.stages.measure import measure
 from workers.stages.passed_on import Comparison, Derived, Inputs, Retrained, Searched
 from workers.stages.report import report
 from workers.stages.retrain import retrain
-from workers.stages.rules import confirm_statements, infer_rule, infer_statements
+from workers.stages.rules import LAYOUT, confirm_statements, infer_rule, infer_statements
 from workers.stages.search import search
 from workers.stages.winner import describe_samples
 from workers.stopwatch import Stopwatch
@@ -71,6 +71,9 @@ def run_search(request: SearchRequest, store: Store, trials: TrialRunner) -> dic
             inputs, "derived", others, trained.layouts, store, trials, untimed=trained.runners_up
         )
         said, confirming = confirm_statements(inputs, searched, statements, trained, store, trials)
+        against = [name for name in confirming if name != LAYOUT]
+        placements = [name for name in against if name.startswith(f"{LAYOUT} random")]  # of the same blocks
+        comparisons += compare_layouts(inputs, LAYOUT, against, confirming, store, trials, untimed=placements)
     with stage("exporting"):
         exported = export(inputs, winner, comparison, store)
     seconds = {**stopwatch.seconds, "total": stopwatch.total}

@@ -101,6 +101,11 @@ class Retrain(Config):
         """Whether all trainings are known when the first begins: no choice hangs on the outcome of one."""
         return len(self.lrs) < 2 and "random" not in self.baselines and self.distil is None and not self.confirm_seeds
 
+    @property
+    def fixed_baselines(self) -> tuple[Baseline, ...]:
+        """Those that are one layout whatever is derived, without the interleaved parent."""
+        return tuple(each for each in self.baselines if each not in ("interleaved", "random"))
+
     def most_trials(self, n_derived: int) -> int:
         """Trainings, supposing that all architectures differ.
 
@@ -111,7 +116,8 @@ class Retrain(Config):
         n_layouts = n_derived * self.k_best + len(others) + ("random" in self.baselines) * self.n_random
         n_layouts += self.distil is not None  # the teacher
         grid = max(0, len(self.lrs) - 1)
-        n_confirming = N_PLACEMENTS + 2 + (self.distil is not None)  # fresh seeds have teachers of their own
+        n_confirming = N_PLACEMENTS + 2 + len(self.fixed_baselines)
+        n_confirming += self.distil is not None  # fresh seeds have teachers of their own
         confirming = n_confirming * (self.confirm_seeds + grid) if self.confirm_seeds else 0
         return n_layouts * (self.n_seeds + grid) + confirming
 

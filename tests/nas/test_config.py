@@ -410,7 +410,9 @@ def test_all_trainings_are_counted_before_they_are_run() -> None:
     assert request.retrain.most_trials(2) == (2 + 2 + 4 + 1) * (5 + 2)  # the teacher is one more
     assert request.retrain.model_copy(update={"k_best": 3}).most_trials(2) == (6 + 2 + 4 + 1) * (5 + 2)
     confirming = request.retrain.model_copy(update={"confirm_seeds": 4})
-    assert confirming.most_trials(2) == 9 * (5 + 2) + (5 + 2 + 1) * (4 + 2)  # with the teacher of each fresh seed
+    assert confirming.most_trials(2) == 9 * (5 + 2) + (5 + 2 + 1 + 1) * (
+        4 + 2
+    )  # with par, and the teacher of each fresh seed
 
 
 @pytest.mark.parametrize(

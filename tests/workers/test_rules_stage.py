@@ -93,7 +93,8 @@ def test_rules_are_kept_with_verdict_reason_and_where_they_were_found(tmp_path: 
 
 
 def test_what_retraining_says_decides(tmp_path: Path, files: Any) -> None:
-    search = Running(tmp_path, files, request(confirm_seeds=3), [EARLY] * 5)
+    baselines = ["interleaved", "sandwich", "random"]
+    search = Running(tmp_path, files, request(confirm_seeds=3, baselines=baselines, n_random=1), [EARLY] * 5)
     found, layouts = search.confirmed()
     told = position(found)["confirmation"]
     assert told["layout"] in ("AAFFFF", "AFAFFF")
@@ -103,9 +104,9 @@ def test_what_retraining_says_decides(tmp_path: Path, files: Any) -> None:
     assert search.kept() == {each["statement"]: each["verdict"] for each in found}
     trials = [data["trial"] for kind, data in search.events if kind == "trial" and data["state"] == "succeeded"]
     fresh = [each for each in trials if each.endswith(("-5", "-6", "-7"))]
-    assert len(fresh) == 3 * 7
+    assert len(fresh) == 3 * 8
     rows = {each["name"]: each for each in describe_layouts(search.inputs, layouts)}
-    assert [*rows] == ["rule", *(f"rule random {n}" for n in range(1, 6)), "rule parent"]
+    assert [*rows] == ["rule", *(f"rule random {n}" for n in range(1, 6)), "rule parent", "rule sandwich"]
     assert sorted(trial for row in rows.values() for trial in row["trials"]) == sorted(fresh)
     mean = rows["rule"]["mean"] - rows["rule parent"]["mean"]
     assert mean == pytest.approx(told["parent"]["mean"]), "figures can be traced to the rows that they are of"

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from nas import rules
 from nas.architecture import Architecture, interleaved
+from nas.baselines import baseline
 from nas.config.retrain import FEWEST, N_PLACEMENTS
 from nas.confirmation import Confirmation, confirm
 from nas.errors import InvalidInput
@@ -60,11 +61,12 @@ def confirm_statements(
 ) -> tuple[list[dict[str, Any]], dict[str, Retrained]]:
     """All statements as result.json lists them, after retraining the layout of those that it may support.
 
-    The layout holds the blocks of *the* derived architecture. It is trained beside random placements of them and the
-    interleaved parent, on seeds that neither the searches nor the retrainings had.
+    The layout holds the blocks of *the* derived architecture. It is trained beside random placements of them, the
+    interleaved parent and the request's other baselines, on seeds that neither the searches nor the retrainings had.
+    Placements and parent give the verdict.
 
     Returns:
-        The statements, and what was trained for them by name: `rule`, `rule random 1`.., `rule parent`.
+        The statements, and what was trained for them by name: `rule`, `rule random 1`.., `rule parent`, `rule par`..
     """
     request = inputs.request
     worth = [each for each in statements if worth_confirming(each)]
@@ -147,6 +149,8 @@ def _layouts(
     layouts |= {f"{LAYOUT} random {n}": Architecture(each, space.candidates) for n, each in enumerate(others, 1)}
     if {"attention", "ffn"} <= {candidate.family for candidate in space.candidates}:
         layouts[f"{LAYOUT} parent"] = interleaved(space)
+    for name in request.retrain.fixed_baselines:
+        layouts[f"{LAYOUT} {name}"] = baseline(name, space)
     first = request.trials.seed + max(request.trials.n_seeds, request.retrain.n_seeds)
     seeds = range(first, first + request.retrain.confirm_seeds)
     return train_layouts(inputs, layouts, seeds, searched.values, store, trials, sample=searched.sample)
