@@ -335,6 +335,16 @@ def test_too_much_at_once_is_refused_before_it_begins(
     assert found["detail"].startswith("2 seeds of 4 slots and 4 candidates would take about ")
 
 
+def test_what_no_estimate_foresaw_ends_in_time(service: Running, put: Put, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deriving, "_LONGEST_S", 1e-6)
+    search_id = put()
+    status, found = ask(service, search_id, constraints={"counts": [{"family": "ffn", "at_least": 2}]})
+    assert (status, found["code"]) == (422, "invalid-input")
+    assert found["detail"].startswith("no exact answer within 1e-06 s; ask with fewer or simpler constraints")
+    monkeypatch.undo()
+    assert ask(service, search_id)[0] == 200, "the next one is not kept waiting"
+
+
 def test_one_derivation_runs_at_a_time(service: Running, put: Put, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deriving, "_WAIT_S", 0.01)
     with deriving._one:
