@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from fractions import Fraction
 
 from fastapi import APIRouter, Request, Response
@@ -106,7 +107,11 @@ def _known(name: Known, asked: KnownAtDepth, request: Request, engine: Database)
 
 def _tables(connection: Connection) -> list[LatencyTable]:
     """The newest tables; one that cannot be read here is none."""
-    return [LatencyTable.model_validate(row.body) for row in latency_tables.list(connection, limit=1000).items]
+    found = []
+    for row in latency_tables.list(connection, limit=1000).items:
+        with suppress(ValidationError):
+            found.append(LatencyTable.model_validate(row.body))
+    return found
 
 
 def _read(request: dict[str, object]) -> SearchRequest:

@@ -14,6 +14,7 @@ import pytest
 from api.client import Client, ClientError
 from db import rules
 from db.engine import transaction
+from db.models import latency_tables
 from db.models import searches as searches_table
 from nas.architecture import Architecture
 from nas.config.budget import Budget
@@ -275,6 +276,17 @@ def test_a_layout_has_a_latency_where_a_table_of_its_shape_is_stored(
     costs = apply(service, rule_id, {"n_slots": 8})[1]["costs"]
     assert (costs["predicted_ms"], costs["latency_table"], costs["no_latency"]) == (1 + 4 * 3 + 4 * 2, table.id, None)
     assert apply(service, rule_id, {"n_slots": 8, "d_model": 32})[1]["costs"]["predicted_ms"] is None
+
+
+def test_a_table_that_cannot_be_read_here_is_none(service: Running, rule_id: str) -> None:
+    space = SearchRequest.model_validate(TINY)
+    table = tiny.table(space.space, space.task.serve[0])
+    assert service.http.post("/api/v1/latency-tables", json=table.model_dump(mode="json")).status_code == 201
+    with transaction(service.engine) as connection:
+        connection.execute(latency_tables.update().values(body={"format_version": 9}))
+    for name in (rule_id, "par"):
+        status, layout = apply(service, name, {"n_slots": 8})
+        assert (status, layout["costs"]["latency_table"]) == (200, None)
 
 
 def test_the_request_of_a_layout_can_be_submitted(service: Running, rule_id: str) -> None:
