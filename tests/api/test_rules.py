@@ -267,6 +267,31 @@ def test_a_statement_that_does_not_fit_is_one_line(service: Running, claimed: Cl
     assert detail in found["detail"]
 
 
+@pytest.mark.parametrize("body", [{}, {"kind": "position"}, {"kind": "cut", "family": "attention", "statement": "s"}])
+def test_a_rule_that_another_version_wrote_is_one_line(service: Running, claimed: Claimed, body: Any) -> None:
+    with transaction(service.engine) as connection:
+        put = rules.put(connection, claimed.lease, statement="s", verdict="suggested", body=body)
+    status, found = apply(service, put.id, {"n_slots": 8})
+    assert (status, found["code"]) == (422, "rule-not-applicable")
+    assert found["detail"] == (
+        "the rule cannot be read here: it does not say all of what was placed where; search again for one"
+    )
+
+
+def test_a_statement_about_blocks_that_no_seed_has_is_one_line(service: Running, claimed: Claimed) -> None:
+    rule_id = keep_statement(service, claimed, "position", family="identity")
+    status, found = apply(service, rule_id, {"n_slots": 8})
+    assert (status, found["code"]) == (422, "rule-not-applicable")
+    assert found["detail"] == "the rule is about identity, of which its seeds have no block to place"
+
+
+@pytest.mark.parametrize("search", ["", "\x00", "0190A000-0000-7000-8000-000000000000", "x" * 36])
+def test_what_is_no_id_of_a_search_is_refused_by_field(service: Running, search: str) -> None:
+    for name in ("par", "sandwich"):
+        status, found = apply(service, name, {"n_slots": 8, "search": search})
+        assert (status, [each["pointer"] for each in found["errors"]]) == (422, ["/search"])
+
+
 def test_a_layout_has_a_latency_where_a_table_of_its_shape_is_stored(
     service: Running, claimed: Claimed, rule_id: str
 ) -> None:
