@@ -36,6 +36,7 @@ _WAIT_S = 30.0
 _LONGEST_S = 90.0  # wall time of what the estimate did not foresee, such as a conflict among many constraints
 
 _one = threading.Lock()  # one derivation at a time: each takes a whole core, and the service has others to answer
+_few = threading.BoundedSemaphore(8)  # that derive or wait: each holds one of the threads that answer everything else
 
 
 class AskedFront(Config):
@@ -211,14 +212,20 @@ def derive(found: Stored, body: DeriveBody) -> Derivation:
         ApiError: others are being derived.
     """
     _check_amount(found, body)
-    if not _one.acquire(timeout=_WAIT_S):
-        detail = "other architectures are being derived, one after the other; try again later"
-        raise ApiError(503, "too-many-derivations", detail, {"Retry-After": "10"})
+    detail = "other architectures are being derived, one after the other; try again later"
+    busy = ApiError(503, "too-many-derivations", detail, {"Retry-After": "10"})
+    if not _few.acquire(blocking=False):
+        raise busy
     try:
-        with clock.within(_LONGEST_S):
-            return _derive(found, body)
+        if not _one.acquire(timeout=_WAIT_S):
+            raise busy
+        try:
+            with clock.within(_LONGEST_S):
+                return _derive(found, body)
+        finally:
+            _one.release()
     finally:
-        _one.release()
+        _few.release()
 
 
 def _derive(found: Stored, body: DeriveBody) -> Derivation:
