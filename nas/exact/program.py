@@ -7,7 +7,6 @@ L slots, K candidates, R rows, S states.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +18,7 @@ from nas.exact.problem import Floats, Problem
 
 _FINE = 1e3  # HiGHS stops at absolute gaps and row errors of 1e-6; rows and objectives are scaled up to reach 1e-9
 _LOOSER = 1e-6  # of a row's largest entry, beyond the limits of the relaxation, so that rounding forbids nothing
+_AGES_S = 1e9  # without a limit
 _OUT_OF_TIME, _INFEASIBLE = 1, 2  # statuses of scipy.optimize
 EQUAL = 1e-9  # nats: sums in another order differ by less
 
@@ -67,7 +67,7 @@ def multipliers(problem: Problem) -> Floats | None:
         b_eq=starts,
         bounds=(0, None),
         method="highs",
-        options=_options(),
+        options={"time_limit": min(left_s(), _AGES_S)},
     )
     if found.status == _INFEASIBLE:
         return None
@@ -99,7 +99,7 @@ def integer(problem: Problem) -> tuple[int, ...] | None:
             integrality=np.ones(objective.size, dtype=np.int64),
             bounds=Bounds(0, 1),
             constraints=[*within, *more],
-            options={"mip_rel_gap": 0.0, **_options()},
+            options={"mip_rel_gap": 0.0, "time_limit": min(left_s(), _AGES_S)},
         )
         if found.status == _OUT_OF_TIME:
             left_s()  # says so
@@ -116,11 +116,6 @@ def integer(problem: Problem) -> tuple[int, ...] | None:
         return None
     reached = _FINE * (problem.score(best) - EQUAL)
     return solve(_FINE * costs, LinearConstraint((_FINE * scores)[None], reached, np.inf)) or best
-
-
-def _options() -> dict[str, float]:
-    left = left_s()
-    return {"time_limit": left} if math.isfinite(left) else {}
 
 
 def _scaled(problem: Problem, flow: Flow) -> tuple[Floats, Floats, Floats]:
