@@ -22,6 +22,7 @@ from nas.config.constraints import Constraints
 from nas.config.request import SearchRequest
 from nas.cost import LatencyTable
 from nas.errors import InvalidInput, SearchFailed
+from nas.exact import clock
 from nas.steps import StepRecord
 
 if TYPE_CHECKING:
@@ -32,8 +33,10 @@ ObjectiveName = Literal["probability", "nats"]
 _MOST_S = 60.0  # of processor time, by the estimate below
 _PER_CELL_S = 60e-6  # of one solve and one cell of (L, K): 25 ms at 96 x 5 (bench/derive.py), and as much to spare
 _WAIT_S = 30.0
+_LONGEST_S = 90.0  # wall time of what the estimate did not foresee, such as a conflict among many constraints
 
 _one = threading.Lock()  # one derivation at a time: each takes a whole core, and the service has others to answer
+_few = threading.BoundedSemaphore(8)  # that derive or wait: each holds one of the threads that answer everything else
 
 
 class AskedFront(Config):
@@ -202,20 +205,27 @@ def derive(found: Stored, body: DeriveBody) -> Derivation:
     """The answer.
 
     Raises:
-        InvalidInput: labels, families or slots that the space does not have, nats that no pass measured, or too much
-            at once.
+        InvalidInput: labels, families or slots that the space does not have, nats that no pass measured, too much at
+            once, or no answer in time.
         Infeasible: no architecture meets the constraints; with those in conflict.
         SearchFailed: no seed has anything to derive from.
         ApiError: others are being derived.
     """
     _check_amount(found, body)
-    if not _one.acquire(timeout=_WAIT_S):
-        detail = "other architectures are being derived, one after the other; try again later"
-        raise ApiError(503, "too-many-derivations", detail, {"Retry-After": "10"})
+    detail = "other architectures are being derived, one after the other; try again later"
+    busy = ApiError(503, "too-many-derivations", detail, {"Retry-After": "10"})
+    if not _few.acquire(blocking=False):
+        raise busy
     try:
-        return _derive(found, body)
+        if not _one.acquire(timeout=_WAIT_S):
+            raise busy
+        try:
+            with clock.within(_LONGEST_S):
+                return _derive(found, body)
+        finally:
+            _one.release()
     finally:
-        _one.release()
+        _few.release()
 
 
 def _derive(found: Stored, body: DeriveBody) -> Derivation:

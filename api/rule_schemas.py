@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
+from db import ids
 from nas.known_rules import Known as Known
 from nas.placement import MAX_SLOTS, Spacing
 
@@ -58,5 +59,7 @@ class KnownAtDepth(BaseModel, extra="forbid"):
     spacing: Spacing = "uniform"
     d_model: int | None = Field(None, strict=True, ge=4, le=16384, description="width; null: the space's")
     search: str | None = Field(
-        None, max_length=40, description="id of a search whose space, data and recipe are meant; null: the defaults"
+        None,
+        pattern=ids.PATTERN,
+        description="id of a search whose space, data and recipe are meant; null: the defaults",
     )

@@ -162,7 +162,8 @@ def apply_statement(
         d_model: width it is for; None: the search's.
 
     Raises:
-        InvalidInput: a depth out of range, one at which the family has no block, or more blocks than there is room for.
+        InvalidInput: a depth out of range, one at which the family has no block, more blocks than there is room for, or
+            a description that names no block of the family, as one stored before labels were kept.
     """
     if not 1 <= n_slots <= MAX_SLOTS:
         raise InvalidInput(f"n_slots is {n_slots}; it must be from 1 to {MAX_SLOTS}")
@@ -184,6 +185,8 @@ def apply_statement(
     verdict: Verdict = "suggested" if elsewhere and statement.verdict == "supported" else statement.verdict
     told = f"{verdict}, and not measured here" if elsewhere else verdict
     n_own = sum(families[label] == statement.family for label in labels)
+    if not n_own:
+        raise InvalidInput(f"the rule is about {statement.family}, of which its seeds have no block to place")
     return Layout(
         labels=labels,
         string="".join(request.space.candidate(label).letter for label in labels),

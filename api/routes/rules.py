@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from fractions import Fraction
 
 from fastapi import APIRouter, Request, Response
@@ -106,7 +107,11 @@ def _known(name: Known, asked: KnownAtDepth, request: Request, engine: Database)
 
 def _tables(connection: Connection) -> list[LatencyTable]:
     """The newest tables; one that cannot be read here is none."""
-    return [LatencyTable.model_validate(row.body) for row in latency_tables.list(connection, limit=1000).items]
+    found = []
+    for row in latency_tables.list(connection, limit=1000).items:
+        with suppress(ValidationError):
+            found.append(LatencyTable.model_validate(row.body))
+    return found
 
 
 def _read(request: dict[str, object]) -> SearchRequest:
@@ -133,10 +138,14 @@ def _layout(
     """Raises: RuleNotApplicable: the rule places nothing, or not at this depth, width and ratio."""
     searched, ratio = _read(request), _meant(asked.ratio)
     described = next((each for each in (stored, *beside) if "attention_slots" in each.body), stored)
-    rule = RuleStatement.from_json(described.body)
     try:
-        if "kind" in stored.body:
-            statement = Statement.from_json(stored.body)
+        rule = RuleStatement.from_json(described.body)
+        statement = Statement.from_json(stored.body) if "kind" in stored.body else None
+    except TypeError:  # of what other versions wrote
+        detail = "the rule cannot be read here: it does not say all of what was placed where; search again for one"
+        raise RuleNotApplicable(detail) from None
+    try:
+        if statement is not None:
             found = apply_statement(statement, rule, searched, asked.n_slots, ratio=ratio, d_model=asked.d_model)
         else:
             found = apply_rule(rule, searched, asked.n_slots, ratio=ratio, zone=asked.zone, spacing=asked.spacing)

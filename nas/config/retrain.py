@@ -69,6 +69,14 @@ class Retrain(Config):
     )
     test_windows: int = Field(512, ge=8, le=65536, description="test windows that quality is reported on")
 
+    @field_validator("baselines")
+    @classmethod
+    def _check_names(cls, names: tuple[Baseline, ...]) -> tuple[Baseline, ...]:
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"baselines has {name!r} {names.count(name)} times; once is enough")
+        return names
+
     @field_validator("lrs")
     @classmethod
     def _check_lrs(cls, factors: tuple[float, ...]) -> tuple[float, ...]:

@@ -75,7 +75,9 @@ def front(problem: Problem, costs: Sequence[float], n_points: int) -> Front:
                 gaps.append(_Gap(at, middle, gap.high))
         elif not narrow:
             gaps.append(_Gap(at, gap.low, gap.high))
-    return Front(tuple(sorted(points, key=lambda point: point.cost)), not gaps)
+    gaps.sort(key=lambda gap: -gap.width)  # the widest is the likeliest to hold another point
+    complete = all(_is_empty(problem, gap, gap.high.cost - 2 * _BELOW * width) for gap in gaps)
+    return Front(tuple(sorted(points, key=lambda point: point.cost)), complete)
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,11 @@ class _Gap:
     @property
     def width(self) -> float:
         return self.high.cost - self.empty
+
+
+def _is_empty(problem: Problem, gap: _Gap, below: float) -> bool:
+    found = _within(problem, below, 0.0)
+    return found is None or found.score <= gap.low.score + EQUAL
 
 
 def _within(problem: Problem, cost: float, slack: float) -> Answer | None:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from nas.exact.clock import left_s
 from nas.exact.problem import SKIPPED, Floats, Problem
 
 MOST_LABELS = 60_000  # at one slot; some 10 MB, and half a second a slot
@@ -81,6 +82,7 @@ def best_words(problem: Problem, multipliers: Floats, k: int) -> list[tuple[int,
 
     Raises:
         TooMany: there are more than MOST_LABELS labels in a slot.
+        InvalidInput: no time is left (nas.exact.clock).
     """
     ahead = _Ahead.of(problem, multipliers)
     if not np.isfinite(ahead.best[0, 0]):
@@ -125,6 +127,7 @@ def _follow(problem: Problem, ahead: _Ahead, multipliers: Floats, gap: float, k:
     state, count, word = np.zeros(1, np.int64), np.zeros(1, np.uint64), np.zeros(1, np.uint64)
     trail: list[tuple[NDArray[np.int32], NDArray[np.int8]]] = []
     for slot, options in enumerate(candidates):
+        left_s()
         if len(value) * len(options) > _MOST_TRIED:
             raise TooMany
         parent = np.repeat(np.arange(len(value), dtype=np.int32), len(options))

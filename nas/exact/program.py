@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nas.exact.clock import left_s
 from nas.exact.problem import Floats, Problem
 
 _FINE = 1e3  # HiGHS stops at absolute gaps and row errors of 1e-6; rows and objectives are scaled up to reach 1e-9
 _LOOSER = 1e-6  # of a row's largest entry, beyond the limits of the relaxation, so that rounding forbids nothing
-_INFEASIBLE = 2  # a status of scipy.optimize
+_AGES_S = 1e9  # without a limit
+_OUT_OF_TIME, _INFEASIBLE = 1, 2  # statuses of scipy.optimize
 EQUAL = 1e-9  # nats: sums in another order differ by less
 
 
@@ -65,6 +67,7 @@ def multipliers(problem: Problem) -> Floats | None:
         b_eq=starts,
         bounds=(0, None),
         method="highs",
+        options={"time_limit": min(left_s(), _AGES_S)},
     )
     if found.status == _INFEASIBLE:
         return None
@@ -96,8 +99,10 @@ def integer(problem: Problem) -> tuple[int, ...] | None:
             integrality=np.ones(objective.size, dtype=np.int64),
             bounds=Bounds(0, 1),
             constraints=[*within, *more],
-            options={"mip_rel_gap": 0.0},
+            options={"mip_rel_gap": 0.0, "time_limit": min(left_s(), _AGES_S)},
         )
+        if found.status == _OUT_OF_TIME:
+            left_s()  # says so
         if found.x is None:
             assert found.status == _INFEASIBLE, found.message
             return None

@@ -7,11 +7,14 @@ import json
 import math
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 
@@ -335,12 +338,43 @@ def test_too_much_at_once_is_refused_before_it_begins(
     assert found["detail"].startswith("2 seeds of 4 slots and 4 candidates would take about ")
 
 
+def test_what_no_estimate_foresaw_ends_in_time(service: Running, put: Put, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deriving, "_LONGEST_S", 1e-6)
+    search_id = put()
+    status, found = ask(service, search_id, constraints={"counts": [{"family": "ffn", "at_least": 2}]})
+    assert (status, found["code"]) == (422, "invalid-input")
+    assert found["detail"].startswith("no exact answer within 1e-06 s; ask with fewer or simpler constraints")
+    monkeypatch.undo()
+    assert ask(service, search_id)[0] == 200, "the next one is not kept waiting"
+
+
 def test_one_derivation_runs_at_a_time(service: Running, put: Put, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deriving, "_WAIT_S", 0.01)
     with deriving._one:
         status, found = ask(service, put())
     assert (status, found["code"]) == (503, "too-many-derivations")
     assert ask(service, put())[0] == 200
+
+
+def test_however_many_wait_the_service_answers_others(service: Running, put: Put) -> None:
+    search_id, answers = put(), []
+
+    def derive() -> None:
+        answers.append(httpx.post(f"{service.url}/api/v1/searches/{search_id}/derive", json={}, timeout=60).status_code)
+
+    waiting = [threading.Thread(target=derive) for _ in range(45)]  # the service answers with 40 threads
+    with deriving._one:
+        for each in waiting:
+            each.start()
+        deadline = time.monotonic() + 25
+        while len(answers) < 37:
+            assert time.monotonic() < deadline, answers
+            time.sleep(0.01)
+        assert set(answers) == {503}
+        assert service.http.get("/healthz").status_code == 200
+    for each in waiting:
+        each.join(timeout=60)
+    assert sorted(answers) == [200] * 8 + [503] * 37
 
 
 def test_an_unknown_search_is_404(service: Running) -> None:

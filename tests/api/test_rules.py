@@ -14,6 +14,7 @@ import pytest
 from api.client import Client, ClientError
 from db import rules
 from db.engine import transaction
+from db.models import latency_tables
 from db.models import searches as searches_table
 from nas.architecture import Architecture
 from nas.config.budget import Budget
@@ -266,6 +267,31 @@ def test_a_statement_that_does_not_fit_is_one_line(service: Running, claimed: Cl
     assert detail in found["detail"]
 
 
+@pytest.mark.parametrize("body", [{}, {"kind": "position"}, {"kind": "cut", "family": "attention", "statement": "s"}])
+def test_a_rule_that_another_version_wrote_is_one_line(service: Running, claimed: Claimed, body: Any) -> None:
+    with transaction(service.engine) as connection:
+        put = rules.put(connection, claimed.lease, statement="s", verdict="suggested", body=body)
+    status, found = apply(service, put.id, {"n_slots": 8})
+    assert (status, found["code"]) == (422, "rule-not-applicable")
+    assert found["detail"] == (
+        "the rule cannot be read here: it does not say all of what was placed where; search again for one"
+    )
+
+
+def test_a_statement_about_blocks_that_no_seed_has_is_one_line(service: Running, claimed: Claimed) -> None:
+    rule_id = keep_statement(service, claimed, "position", family="identity")
+    status, found = apply(service, rule_id, {"n_slots": 8})
+    assert (status, found["code"]) == (422, "rule-not-applicable")
+    assert found["detail"] == "the rule is about identity, of which its seeds have no block to place"
+
+
+@pytest.mark.parametrize("search", ["", "\x00", "0190A000-0000-7000-8000-000000000000", "x" * 36])
+def test_what_is_no_id_of_a_search_is_refused_by_field(service: Running, search: str) -> None:
+    for name in ("par", "sandwich"):
+        status, found = apply(service, name, {"n_slots": 8, "search": search})
+        assert (status, [each["pointer"] for each in found["errors"]]) == (422, ["/search"])
+
+
 def test_a_layout_has_a_latency_where_a_table_of_its_shape_is_stored(
     service: Running, claimed: Claimed, rule_id: str
 ) -> None:
@@ -275,6 +301,17 @@ def test_a_layout_has_a_latency_where_a_table_of_its_shape_is_stored(
     costs = apply(service, rule_id, {"n_slots": 8})[1]["costs"]
     assert (costs["predicted_ms"], costs["latency_table"], costs["no_latency"]) == (1 + 4 * 3 + 4 * 2, table.id, None)
     assert apply(service, rule_id, {"n_slots": 8, "d_model": 32})[1]["costs"]["predicted_ms"] is None
+
+
+def test_a_table_that_cannot_be_read_here_is_none(service: Running, rule_id: str) -> None:
+    space = SearchRequest.model_validate(TINY)
+    table = tiny.table(space.space, space.task.serve[0])
+    assert service.http.post("/api/v1/latency-tables", json=table.model_dump(mode="json")).status_code == 201
+    with transaction(service.engine) as connection:
+        connection.execute(latency_tables.update().values(body={"format_version": 9}))
+    for name in (rule_id, "par"):
+        status, layout = apply(service, name, {"n_slots": 8})
+        assert (status, layout["costs"]["latency_table"]) == (200, None)
 
 
 def test_the_request_of_a_layout_can_be_submitted(service: Running, rule_id: str) -> None:

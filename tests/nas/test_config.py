@@ -167,6 +167,10 @@ def refusals(request: dict[str, Any] | str) -> list[tuple[str, str]]:
             "retrain.baselines", ["antisandwich"], "retrain.baselines.0",
             "Input should be 'interleaved', 'present', 'sandwich', 'par', 'random', 'all-ffn' or 'all-attention'",
         ),
+        (
+            "retrain.baselines", ["par", "random", "par"], "retrain.baselines",
+            "Value error, baselines has 'par' 2 times; once is enough",
+        ),
         ("retrain.lrs", [0.5, -1], "retrain.lrs", "Value error, lrs has -1; a factor of method.lr must be above 0"),
         ("retrain.lrs", [2, 2], "retrain.lrs", "Value error, lrs [2.0, 2.0] has a factor twice"),
         (
