@@ -410,7 +410,7 @@ class Result(BaseModel):
     retrained: list[RetrainedLayout] = Field([], description="`derived` first; empty in results of older versions")
     comparisons: list[LayoutComparison] = Field(
         [],
-        description="`derived` against each other layout, `rule` against those of its seeds; empty in results of older versions",
+        description="`derived` against each other layout, `rule` against those of its seeds; empty in older results",
     )
     power: list[Power] = Field([], description="what they could show, told before; empty in results of older versions")
     metrics: list[Metric] = Field([], description="the field's first; empty in results of older versions")

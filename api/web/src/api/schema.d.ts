@@ -2948,7 +2948,7 @@ export interface components {
             retrained: components["schemas"]["RetrainedLayout"][];
             /**
              * Comparisons
-             * @description `derived` against each other layout, `rule` against those of its seeds; empty in results of older versions
+             * @description `derived` against each other layout, `rule` against those of its seeds; empty in older results
              * @default []
              */
             comparisons: components["schemas"]["LayoutComparison"][];
