@@ -16,7 +16,7 @@ from nas import checkpoint
 from nas.config.request import SearchRequest
 from nas.steps import StepRecord
 from tests import tiny
-from tests.crash.dying_trial import search
+from tests.crash.dying_trial import run
 from tests.crash.killing import seeded
 from workers.folder import FolderStore, first_difference
 from workers.store import TrialKey
@@ -81,7 +81,7 @@ def run_to_death(folder: Path, step: int) -> None:
 def assert_killed_in_every_phase_it_ends_alike(name: str, tmp_path: Path, draw: random.Random) -> None:
     request = wanted(name)
     undisturbed = prepared(tmp_path / "undisturbed", request)
-    search(undisturbed)
+    run(undisturbed)
     records, tensors = kept(undisturbed, request)
     last = {phase: max(each.step for each in records if each.phase == phase) for phase in PHASES}
     assert list(last.values()) == sorted(last.values())

@@ -28,7 +28,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[SearchRequest, d
         },
         trials={"n_seeds": N_SEEDS},
     )  # fmt: skip
-    request = SearchRequest.model_validate(around(plain.model_dump(mode="json"), "A!FS", ["mgk", "sgu@1-2"]))
+    request = SearchRequest.model_validate(around(plain.model_dump(mode="json"), "A!FS", ["mgk", "sgu@2-3"]))
     request = request.model_copy(
         update={"retrain": request.retrain.model_copy(update={"baselines": ("interleaved", "present")})}
     )

@@ -29,7 +29,7 @@ def retrained(labels: tuple[str, ...], request: SearchRequest = REQUEST) -> Retr
         list(run.run())
         assert run.result is not None
         results[seed] = run.result
-    return Retrained(Derived("id", "budget", architecture, {}, 0), results, {})
+    return Retrained(Derived("id", "budget", architecture, {}, 0), results, {}, request.method.lr, ())
 
 
 @pytest.fixture(scope="module")
