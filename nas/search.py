@@ -370,7 +370,8 @@ class Search:
         self.supernet.eval()
         soft = self.losses(self.mixture_nats(probabilities.to(self.device)))
         # Before alpha has moved there is no largest entry: argmax would only name the first candidate.
-        hard = self.losses(self.path_nats(path)) if self.alphas.n_updates else None
+        is_known = self.alphas.n_updates or not self.space.n_free
+        hard = self.losses(self.path_nats(path)) if is_known else None
         sampled = self._sampled_losses()
         held = None if self.pruning is None else self.losses(self.path_nats(self.pruning.path))
         self._began = sampled if self._began is None else self._began
@@ -381,7 +382,9 @@ class Search:
         if hard is not None and phase != "prune":
             self._guard(path, probabilities, float(soft.mean()), hard)
         self.supernet.train()
-        not_learnt = guards.has_not_learnt(self._began, _first(held, hard, sampled)) if last else None
+        not_learnt = None
+        if last and self.space.n_free:  # where nothing was to be chosen, nothing needs to be learnt for it
+            not_learnt = guards.has_not_learnt(self._began, _first(held, hard, sampled))
         cut_short = guards.time_is_up(self._ended(), self.method.max_minutes) if last and not self.done else None
         self._found += filter(None, (not_learnt, cut_short))
         if cut_short is None and last and self.pruning is not None and self.pruning.untried:

@@ -175,6 +175,11 @@ class SearchSpace(Config):
         ]
 
     @property
+    def n_free(self) -> int:
+        """Slots in which there is anything to choose."""
+        return sum(sum(row) > 1 for row in self.allowed)
+
+    @property
     def present(self) -> tuple[str, ...] | None:
         """(L,) labels of the model there is; None where the layout does not name each of them."""
         labels = tuple(choice.present for choice in self.layout if choice.present is not None)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nas.applied import fixed
 from nas.config.request import SearchRequest
 from nas.data.corpora import text_file
 from nas.layout import around
@@ -78,3 +80,19 @@ def test_the_present_model_is_trained_beside_and_is_what_the_derived_one_is_held
     trained = {data["trial"] for kind, data in events if kind == "reports" and data["trial"].startswith("retrain")}
     derived = {each["string"] for each in result["architectures"] if each["role"] == "budget"}
     assert len(trained) == len(derived | {"AFA", "AFS"})
+
+
+def test_a_layout_that_leaves_nothing_to_choose_is_trained_without_a_search(tmp_path: Path) -> None:
+    asked = fixed(
+        tiny.request(task={"dataset": "letters", "train_length": 16, "serve": [{"batch": 2, "query_length": 16}]}),
+        ("ffn", "identity", "attention"),
+    )
+    files = {"letters": text_file(tiny.text(), tmp_path)}
+    events: Events = []
+    result = run_local(
+        asked, tmp_path / "search", files, lambda kind, data: events.append((kind, data)), tiny.table(asked.space)
+    )
+    assert [each["step"] for each in result["probabilities"]] == [1]
+    assert result["derived"]["slots"] == ["ffn", "identity", "attention"]
+    assert [each["name"] for each in result["retrained"]] == ["derived", "interleaved"]
+    assert not [data for kind, data in events if kind == "warning" and "learnt" in data["message"]]

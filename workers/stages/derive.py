@@ -48,7 +48,7 @@ def derive_all(inputs: Inputs, searched: Searched, store: Store, trials: TrialRu
         except SearchFailed as error:
             reasons.append(f"seed {seed}: {error}")
             continue
-        n_free = sum(sum(row) > 1 for row in request.space.allowed)
+        n_free = request.space.n_free
         if record.path is not None and n_free and len(best.undecided) == n_free:
             store.warn(
                 f"seed {seed}: no slot's alpha moved beyond chance; the parsimony pass began at a path that chance "
