@@ -70,10 +70,10 @@ def run_search(request: SearchRequest, store: Store, trials: TrialRunner) -> dic
         comparisons = compare_layouts(
             inputs, "derived", others, trained.layouts, store, trials, untimed=trained.runners_up
         )
-        said, confirming = confirm_statements(inputs, searched, statements, trained, store, trials)
-        against = [name for name in confirming if name != LAYOUT]
+        said = confirm_statements(inputs, searched, statements, trained, store, trials)
+        against = [name for name in said.layouts if name != LAYOUT]
         placements = [name for name in against if name.startswith(f"{LAYOUT} random")]  # of the same blocks
-        comparisons += compare_layouts(inputs, LAYOUT, against, confirming, store, trials, untimed=placements)
+        comparisons += compare_layouts(inputs, LAYOUT, against, said.layouts, store, trials, untimed=placements)
     with stage("exporting"):
         exported = export(inputs, winner, comparison, store)
     seconds = {**stopwatch.seconds, "total": stopwatch.total}
@@ -83,18 +83,18 @@ def run_search(request: SearchRequest, store: Store, trials: TrialRunner) -> dic
         "parent": parent.derived.entry if parent else None,
         **describe_samples(inputs, searched),
         "rule": rule,
-        "rules": said,
+        "rules": said.statements,
         **_compared(comparison, inputs.request.task),
-        "retrained": describe_layouts(inputs, {**trained.layouts, **confirming}),
+        "retrained": describe_layouts(inputs, {**trained.layouts, **said.layouts}),
         "comparisons": comparisons,
-        "power": list(trained.power),
+        "power": [*trained.power, *said.power],
         "metrics": metrics.report(
             inputs.request.task, inputs.data.corpus, winner.outcomes, parent.outcomes if parent else ()
         ),
         "lengths": at_lengths(inputs.request.task, winner, parent),
         "positions": {"derived": winner.positions, "parent": parent.positions if parent else None},
         "export": exported,
-        "cut_short": _cut_short(searched, [*trained.layouts.values(), *confirming.values()]),
+        "cut_short": _cut_short(searched, [*trained.layouts.values(), *said.layouts.values()]),
         "estimate": {**inputs.estimate, "measured": took},
         "seconds": seconds,
     }

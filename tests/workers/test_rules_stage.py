@@ -21,7 +21,7 @@ from workers.stages.compare import describe_layouts
 from workers.stages.measure import measure
 from workers.stages.passed_on import Derived, Inputs, Retrained, Searched, Trained
 from workers.stages.retrain import retrain
-from workers.stages.rules import confirm_statements, infer_statements
+from workers.stages.rules import Confirmed, confirm_statements, infer_statements
 from workers.store import TrialKey
 
 Events = list[tuple[str, dict[str, Any]]]
@@ -56,13 +56,13 @@ class Running:
             entry = {"role": "budget", "string": string, "slots": list(architecture.labels), "seed": seed}
             self.derived.append(Derived(f"budget-{key}", "budget", architecture, entry, seed))
 
-    def confirmed(self) -> tuple[list[dict[str, Any]], dict[str, Retrained]]:
+    def confirmed(self) -> Confirmed:
         said = infer_statements(self.inputs, self.derived, self.store)
         trained = retrain(self.inputs, self.searched, self.derived, self.store, self.trials)
         return confirm_statements(self.inputs, self.searched, said, trained, self.store, self.trials)
 
     def rules(self) -> list[dict[str, Any]]:
-        return self.confirmed()[0]
+        return self.confirmed().statements
 
     def kept(self) -> dict[str, str]:
         """The last verdict of each statement that was kept."""
@@ -95,7 +95,8 @@ def test_rules_are_kept_with_verdict_reason_and_where_they_were_found(tmp_path: 
 def test_what_retraining_says_decides(tmp_path: Path, files: Any) -> None:
     baselines = ["interleaved", "sandwich", "random"]
     search = Running(tmp_path, files, request(confirm_seeds=3, baselines=baselines, n_random=1), [EARLY] * 5)
-    found, layouts = search.confirmed()
+    said = search.confirmed()
+    found, layouts = said.statements, said.layouts
     told = position(found)["confirmation"]
     assert told["layout"] in ("AAFFFF", "AFAFFF")
     assert (told["seeds"], told["n_random"], told["margin"], told["unit"]) == ([5, 6, 7], 5, 0.02, "bits per byte")
@@ -105,6 +106,9 @@ def test_what_retraining_says_decides(tmp_path: Path, files: Any) -> None:
     trials = [data["trial"] for kind, data in search.events if kind == "trial" and data["state"] == "succeeded"]
     fresh = [each for each in trials if each.endswith(("-5", "-6", "-7"))]
     assert len(fresh) == 3 * 8
+    (told_before,) = said.power
+    assert told_before["message"].startswith("confirming rules: 3 paired seeds show a difference")
+    assert told_before in [data for kind, data in search.events if kind == "power"]
     rows = {each["name"]: each for each in describe_layouts(search.inputs, layouts)}
     assert [*rows] == ["rule", *(f"rule random {n}" for n in range(1, 6)), "rule parent", "rule sandwich"]
     assert sorted(trial for row in rows.values() for trial in row["trials"]) == sorted(fresh)
@@ -137,7 +141,8 @@ def test_a_confirmation_that_does_not_train_leaves_what_was_found(
     said = infer_statements(search.inputs, search.derived, search.store)
     trained = retrain(search.inputs, search.searched, search.derived, search.store, search.trials)
     monkeypatch.setattr("nas.retrain.learning_rate", lambda step, n_steps, method: math.nan)
-    found, layouts = confirm_statements(search.inputs, search.searched, said, trained, search.store, search.trials)
+    outcome = confirm_statements(search.inputs, search.searched, said, trained, search.store, search.trials)
+    found, layouts = outcome.statements, outcome.layouts
     assert layouts == {}
     assert {(each["verdict"], each["confirmation"]) for each in found} == {("suggested", None)}
     (warning,) = search.warnings()[-1:]
@@ -169,7 +174,8 @@ def test_a_placement_is_not_confirmed_by_blocks_that_cannot_show_it(
     ]
     derived = next(each for each in search.derived if str(each.architecture) == chosen)
     trained = Trained({"derived": Retrained(derived, {}, {}, 0.1, ())}, None, ())
-    found, layouts = confirm_statements(search.inputs, search.searched, said, trained, search.store, search.trials)
+    outcome = confirm_statements(search.inputs, search.searched, said, trained, search.store, search.trials)
+    found, layouts = outcome.statements, outcome.layouts
     assert layouts == {}
     assert [(each["verdict"], each["confirmation"]) for each in found] == [("suggested", None)]
     family = said[0].family
@@ -201,7 +207,8 @@ def test_a_ratio_is_not_confirmed_by_what_has_another_or_costs_more(
     said = [each for each in infer_statements(search.inputs, search.derived, search.store) if each.kind == "ratio"]
     derived = next(each for each in search.derived if str(each.architecture) == chosen)
     trained = Trained({"derived": Retrained(derived, {}, {}, 0.1, ())}, None, ())
-    found, layouts = confirm_statements(search.inputs, search.searched, said, trained, search.store, search.trials)
+    outcome = confirm_statements(search.inputs, search.searched, said, trained, search.store, search.trials)
+    found, layouts = outcome.statements, outcome.layouts
     assert layouts == {}
     assert [(each["verdict"], each["confirmation"]) for each in found] == [("suggested", None)]
     (warning,) = search.warnings()

@@ -27,7 +27,9 @@ def tell_by_searches(inputs: Inputs, searched: Searched, n_seeds: int, store: St
     return _tell(inputs, math.sqrt(2) * stdev(losses), n_seeds, source, store)
 
 
-def tell_by_retrainings(inputs: Inputs, trained: Sequence[Retrained], n_seeds: int, store: Store) -> dict[str, Any]:
+def tell_by_retrainings(
+    inputs: Inputs, trained: Sequence[Retrained], n_seeds: int, store: Store, what: str = "retraining"
+) -> dict[str, Any]:
     """Tell what further comparisons can show, by the differences of networks that were retrained with the same seeds.
 
     Args:
@@ -35,21 +37,24 @@ def tell_by_retrainings(inputs: Inputs, trained: Sequence[Retrained], n_seeds: i
         trained: distinct networks.
         n_seeds: of the comparisons to come.
         store: where it is told.
+        what: the comparisons, for people.
 
     Returns:
         As JSON: message, n_seeds, unit, sd, source and detectable (`nas.power.Foreseen`).
     """
     sd = spread_of_differences([[result.val_loss for result in each.in_order] for each in trained])
     if sd is None:
-        return _tell(inputs, None, n_seeds, "too little was retrained before", store)
+        return _tell(inputs, None, n_seeds, "too little was retrained before", store, what)
     source = f"{len(trained)} networks retrained before, on validation"
-    return _tell(inputs, sd, n_seeds, source, store)
+    return _tell(inputs, sd, n_seeds, source, store, what)
 
 
-def _tell(inputs: Inputs, sd_nats: float | None, n_seeds: int, source: str, store: Store) -> dict[str, Any]:
+def _tell(
+    inputs: Inputs, sd_nats: float | None, n_seeds: int, source: str, store: Store, what: str = "retraining"
+) -> dict[str, Any]:
     task = inputs.request.task
     found = foresee(None if sd_nats is None else bits_per_unit(sd_nats, task), n_seeds, task.quality_unit, source)
-    told = {"message": f"retraining: {found.sentence}", **asdict(found)}
+    told = {"message": f"{what}: {found.sentence}", **asdict(found)}
     store.power(told)
     return told
 

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from nas.statement import Statement
 from nas.statements import exchangeable, found_at, state
 from nas.verdicts import confirmed, judge, worth_confirming
 from workers.stages.passed_on import Derived, Inputs, Retrained, Searched, Trained
+from workers.stages.power import tell_by_retrainings
 from workers.stages.retrain import train_layouts
 from workers.stages.training import TrainingFailed
 from workers.store import Store
@@ -30,6 +32,21 @@ from workers.trials import TrialRunner
 
 LAYOUT = "rule"  # name of the layout that the statements make
 _GAPS_NEED = 3  # blocks; between two there is one gap, which is neither even nor uneven
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    """What became of the statements.
+
+    Args:
+        statements: all, as result.json lists them.
+        layouts: what was trained for them by name: `rule`, `rule random 1`.., `rule parent`, `rule par`..
+        power: what that could show, told before.
+    """
+
+    statements: list[dict[str, Any]]
+    layouts: Mapping[str, Retrained]
+    power: Sequence[dict[str, Any]]
 
 
 def infer_rule(derived: Sequence[Derived], store: Store) -> dict[str, Any]:
@@ -58,19 +75,16 @@ def confirm_statements(
     trained: Trained,
     store: Store,
     trials: TrialRunner,
-) -> tuple[list[dict[str, Any]], dict[str, Retrained]]:
+) -> Confirmed:
     """All statements as result.json lists them, after retraining the layout of those that it may support.
 
     The layout holds the blocks of *the* derived architecture. It is trained beside random placements of them, the
     interleaved parent and the request's other baselines, on seeds that neither the searches nor the retrainings had.
     Placements and parent give the verdict.
-
-    Returns:
-        The statements, and what was trained for them by name: `rule`, `rule random 1`.., `rule parent`, `rule par`..
     """
     request = inputs.request
     worth = [each for each in statements if worth_confirming(each)]
-    outcome, tried, layouts = None, list[Statement](), dict[str, Retrained]()
+    outcome, tried, layouts, power = None, list[Statement](), dict[str, Retrained](), list[dict[str, Any]]()
     if request.retrain.confirm_seeds:
         chosen = trained.derived.derived.architecture
         for each in worth:
@@ -78,6 +92,9 @@ def confirm_statements(
                 tried.append(each)
             else:
                 store.warn(f"the {each.kind} of {each.family} was not confirmed: {lack}")
+        if tried:
+            seen = [each for name, each in trained.layouts.items() if name != "teacher"]
+            power.append(tell_by_retrainings(inputs, seen, request.retrain.confirm_seeds, store, "confirming rules"))
         try:
             layouts = _layouts(inputs, searched, tried, chosen, store, trials) if tried else {}
         except TrainingFailed as error:  # a random placement may not train at all; all that was found before stands
@@ -89,7 +106,7 @@ def confirm_statements(
         if request.retrain.confirm_seeds and each in worth:
             store.rule(told(judged))
         found.append(told(judged))
-    return found, layouts
+    return Confirmed(found, layouts, power)
 
 
 def told(statement: Statement) -> dict[str, Any]:
