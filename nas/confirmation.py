@@ -44,8 +44,8 @@ class Confirmation:
         layout: its string, a letter a slot.
         unit: of all differences, such as bits per byte.
         seeds: fresh ones.
-        n_random: random placements of the same blocks.
-        random: against them.
+        n_random: random placements of the same blocks; 0 where there are too few to hold a placement against.
+        random: against them; None of none.
         parent: against the interleaved parent, which holds other blocks; None: the space has none.
         margin: that it may be worse than the parent.
     """
@@ -54,13 +54,15 @@ class Confirmation:
     unit: str
     seeds: tuple[int, ...]
     n_random: int
-    random: Difference
+    random: Difference | None
     parent: Difference | None
     margin: float = MARGIN
 
     @property
     def placement(self) -> Literal["better", "worse", "cannot tell"]:
         """Of the rule's layout against random placements of the same blocks."""
+        if self.random is None:
+            return "cannot tell"
         return "better" if self.random.high < 0 else "worse" if self.random.low > 0 else "cannot tell"
 
     @property
@@ -79,7 +81,7 @@ class Confirmation:
 
 def confirm(
     rule: ArrayLike,
-    random: ArrayLike,
+    random: ArrayLike | None,
     parent: ArrayLike | None,
     *,
     layout: str,
@@ -90,7 +92,7 @@ def confirm(
 
     Args:
         rule: mean test loss of the rule's layout, bits per unit, (S,).
-        random: of each random placement, the same seeds, (R, S).
+        random: of each random placement, the same seeds, (R, S); None: there are too few to tell anything.
         parent: of the interleaved parent, (S,).
         layout: the rule's, as a string.
         unit: such as bits per byte.
@@ -99,24 +101,26 @@ def confirm(
     Raises:
         InvalidInput: too few seeds or placements, shapes that do not pair up, or a loss that is not a number.
     """
-    first, others = np.asarray(rule, np.float64), np.atleast_2d(np.asarray(random, np.float64))
+    first = np.asarray(rule, np.float64)
+    others = None if random is None else np.atleast_2d(np.asarray(random, np.float64))
     third = None if parent is None else np.asarray(parent, np.float64)
-    shape = (len(seeds),)
-    if first.shape != shape or others.shape[1:] != shape or (third is not None and third.shape != shape):
+    given = [each for each in (first, others, third) if each is not None]
+    if any(each.shape[-1:] != (len(seeds),) for each in given):
         raise InvalidInput(f"losses of {len(seeds)} seeds must be ({len(seeds)},) each and do not pair up")
-    if min(others.shape) < FEWEST:
+    n_random = FEWEST if others is None else len(others)
+    if min(n_random, len(seeds)) < FEWEST:
         raise InvalidInput(
-            f"a confirmation has {others.shape[1]} seeds and {others.shape[0]} random placements; it needs {FEWEST} of "
-            "each at least"
+            f"a confirmation has {len(seeds)} seeds and {n_random} random placements; it needs {FEWEST} of each at "
+            "least"
         )
-    if not all(np.isfinite(each).all() for each in (first, others, *([] if third is None else [third]))):
+    if not all(np.isfinite(each).all() for each in given):
         raise InvalidInput("a test loss is not a number; one of the trainings has diverged")
     return Confirmation(
         layout=layout,
         unit=unit,
         seeds=tuple(seeds),
-        n_random=len(others),
-        random=_against_many(first - others),
+        n_random=0 if others is None else len(others),
+        random=None if others is None else _against_many(first - others),
         parent=None if third is None else _against_one(first - third),
     )
 

@@ -75,8 +75,11 @@ def _retrained(statement: Statement, evidence: str, confirmation: Confirmation) 
     """Placements are confirmed by beating random ones; every rule, by doing for the parent."""
     unit, seeds = confirmation.unit, f"{len(confirmation.seeds)} fresh seeds"
     against = confirmation.against_parent
+    random = confirmation.random
+    if statement.kind != "ratio" and random is None:
+        return "suggested", f"{evidence}, but its blocks have too few other placements to hold its layout against"
     if statement.kind != "ratio" and confirmation.placement != "better":
-        random = confirmation.random
+        assert random is not None
         told = f"{random.low:+.3f} to {random.high:+.3f} {unit} against random placements of the same blocks on {seeds}"
         if confirmation.placement == "worse":
             return "not supported", f"{evidence}, but its layout, retrained, is worse: {told}"
@@ -93,7 +96,7 @@ def _retrained(statement: Statement, evidence: str, confirmation: Confirmation) 
             f"{evidence}, and its layout, retrained on {seeds}, is no worse than the parent by more than "
             f"{confirmation.margin:g} {unit}"
         )
-    random = confirmation.random
+    assert random is not None
     told = f"is better than random placements of the same blocks by {-random.high:.3f} to {-random.low:.3f} {unit}"
     if confirmation.parent is not None:
         told += f" and no worse than the parent by more than {confirmation.margin:g}"

@@ -23,10 +23,9 @@ def judged(*seeds: str, kind: str = "position") -> Statement:
     return found
 
 
-def outcome(random: tuple[float, float], parent: tuple[float, float] | None = (-0.1, 0.01)) -> Confirmation:
-    low, high = random
-    against = None if parent is None else Difference(sum(parent) / 2, *parent)
-    return Confirmation("AAFFFFFF", "bits per byte", (6, 7, 8), 5, Difference((low + high) / 2, low, high), against)
+def outcome(random: tuple[float, float] | None, parent: tuple[float, float] | None = (-0.1, 0.01)) -> Confirmation:
+    placed, against = (None if ends is None else Difference(sum(ends) / 2, *ends) for ends in (random, parent))
+    return Confirmation("AAFFFFFF", "bits per byte", (6, 7, 8), 5 if random else 0, placed, against)
 
 
 def test_a_p_value_above_the_level_is_not_supported() -> None:
@@ -76,10 +75,14 @@ def test_from_five_seeds_on_retraining_is_what_is_missing() -> None:
             "placements of the same blocks on 3 fresh seeds",
         ),
         ((0.1, 0.2), (-0.1, 0.01), "not supported", "on 3 fresh seeds"),
+        (None, (-0.1, 0.01), "suggested", "too few other placements to hold its layout against"),
         ((-0.2, -0.1), (-0.1, 0.03), "suggested", "its layout may be worse than the parent: -0.100 to +0.030 bits per"),
         ((-0.2, -0.1), (0.03, 0.1), "not supported", "is worse than the parent: +0.030 to +0.100 bits per byte on 3"),
     ],
-    ids=["confirmed", "without a parent", "cannot tell", "worse", "perhaps worse than the parent", "worse than parent"],
+    ids=[
+        *("confirmed", "without a parent", "cannot tell", "worse", "no placements"),
+        *("perhaps worse than the parent", "worse than parent"),
+    ],
 )
 def test_retraining_decides_about_a_placement(random: Any, parent: Any, verdict: str, reason: str) -> None:
     found = confirmed(judged(*[EARLY] * 5), outcome(random, parent))
@@ -113,10 +116,11 @@ def test_a_ratio_is_as_good_as_its_interval(seeds: list[str], verdict: str, reas
     ("random", "parent", "verdict", "reason"),
     [
         ((-0.1, 0.1), (-0.1, 0.01), "supported", "is no worse than the parent by more than 0.02 bits per byte"),
+        (None, (-0.1, 0.01), "supported", "is no worse than the parent by more than 0.02 bits per byte"),
         ((-0.2, -0.1), None, "suggested", "and there is no interleaved parent to hold its layout against"),
         ((-0.2, -0.1), (0.0, 0.1), "suggested", "may be worse than the parent"),
     ],
-    ids=["does for the parent", "no parent", "cannot tell"],
+    ids=["does for the parent", "no placements", "no parent", "cannot tell"],
 )
 def test_a_ratio_is_confirmed_by_the_parent(random: Any, parent: Any, verdict: str, reason: str) -> None:
     found = confirmed(judged(*[EARLY] * 6, kind="ratio"), outcome(random, parent))
@@ -139,10 +143,13 @@ def test_the_interval_over_seeds_is_students() -> None:
     assert (found.parent.low, found.parent.high) == pytest.approx((-0.1 - half, -0.1 + half), rel=1e-5)
     assert (found.placement, found.against_parent) == ("better", "cannot tell")
     assert compared([1.0, 1.1, 1.2], [[2.0, 2.1, 2.2]] * 3).against_parent is None
+    alone = compared([1.0, 1.1, 1.2], None, [1.0, 1.2, 1.4])
+    assert (alone.random, alone.n_random, alone.placement, alone.parent) == (None, 0, "cannot tell", found.parent)
 
 
 def test_placements_are_a_sample_as_seeds_are() -> None:
     same = compared([1.0] * 3, [[1.2] * 3, [1.3] * 3, [1.4] * 3])
+    assert same.random is not None
     half = 4.302653 * 0.1 / 3**0.5
     assert (same.random.mean, same.random.high) == pytest.approx((-0.3, -0.3 + half), rel=1e-5)
 
@@ -155,6 +162,7 @@ def test_an_interval_holds_the_truth_in_95_of_100(n_seeds: int, n_random: int) -
         placements, seeds = 0.05 * generator.normal(size=(n_random, 1)), 0.02 * generator.normal(size=(2, n_seeds))
         noise = 0.02 * generator.normal(size=(n_random, n_seeds))
         found = compared(seeds[0] - 0.1, placements + seeds[1] + noise, n_seeds=n_seeds).random
+        assert found is not None
         held.append(found.low <= -0.1 <= found.high)
     assert np.mean(held) >= 0.95 - 3 * (0.05 * 0.95 / 1000) ** 0.5  # three standard errors of a share
 

@@ -151,8 +151,12 @@ def test_a_confirmation_that_does_not_train_leaves_what_was_found(
 
 def test_blocks_without_other_placements_are_told(tmp_path: Path, files: Any) -> None:
     search = Running(tmp_path, files, request(n_slots=2, confirm_seeds=3), ["AF"] * 5)
-    search.rules()
-    assert "the rules were not confirmed: their blocks have 1 other placements; 3 are needed" in search.warnings()
+    said = search.confirmed()
+    assert search.warnings() == [], "a ratio alone is worth confirming here, and needs no placements"
+    assert [*said.layouts] == ["rule", "rule parent"]
+    (ratio,) = [each for each in said.statements if each["kind"] == "ratio"]
+    assert (ratio["confirmation"]["random"], ratio["confirmation"]["n_random"]) == (None, 0)
+    assert ratio["verdict"] == "supported", "the layout is the parent itself"
 
 
 @pytest.mark.parametrize(

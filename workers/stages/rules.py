@@ -158,10 +158,13 @@ def _layouts(
         store.warn(f"the rules were not confirmed: {error}")
         return {}
     others = random_placements(labels, space, N_PLACEMENTS, seed=request.trials.seed)
-    if len(others) < FEWEST:
-        lack = f"their blocks have {len(others)} other placements; {FEWEST} are needed"
-        store.warn(f"the rules were not confirmed: {lack}")
-        return {}
+    if len(others) < FEWEST:  # a ratio is held against the parent alone
+        if any(each.kind != "ratio" for each in statements):
+            lack = f"their blocks have {len(others)} other placements; {FEWEST} are needed"
+            store.warn(f"no placement was confirmed: {lack}")
+        if all(each.kind != "ratio" for each in statements):
+            return {}
+        others = []
     layouts = {LAYOUT: Architecture(labels, space.candidates)}
     layouts |= {f"{LAYOUT} random {n}": Architecture(each, space.candidates) for n, each in enumerate(others, 1)}
     if {"attention", "ffn"} <= {candidate.family for candidate in space.candidates}:
@@ -175,9 +178,10 @@ def _layouts(
 
 def _confirmation(inputs: Inputs, layouts: Mapping[str, Retrained]) -> Confirmation:
     bits = {name: _bits(each, inputs) for name, each in layouts.items()}
+    random = [losses for name, losses in bits.items() if name.startswith(f"{LAYOUT} random")]
     return confirm(
         bits[LAYOUT],
-        [losses for name, losses in bits.items() if name.startswith(f"{LAYOUT} random")],
+        random or None,
         bits.get(f"{LAYOUT} parent"),
         layout=str(layouts[LAYOUT].derived.architecture),
         unit=inputs.request.task.quality_unit,
