@@ -22,6 +22,7 @@ from pydantic import SecretStr
 from api.commands.refuse import Refused
 from api.serving import run_api, url_of
 from api.settings import Settings
+from db.revision import HEAD
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 60
@@ -100,7 +101,7 @@ def test_an_interrupted_migration_is_ended_and_says_nothing(tmp_path: Path) -> N
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0
-    assert err == ""
+    assert err in ("", f"database is at revision {HEAD}\n")  # on a busy machine it may have ended before the signal
     assert not child.is_running()
 
 
