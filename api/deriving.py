@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, Field, ValidationError
 from sqlalchemy import Connection
@@ -295,7 +295,7 @@ def _seed(
 
 
 def _architecture(found: Found, costs: dict[str, Cost]) -> DerivedArchitecture:
-    told: dict[Any, CostOf | None] = dict.fromkeys(CostName.__args__)  # type: ignore[attr-defined]
+    told: dict[Any, CostOf | None] = dict.fromkeys(get_args(CostName))
     for name, value in found.costs.items():
         parent = costs[name].parent
         told[name] = CostOf(value=value, ratio_to_parent=value / parent if parent else None)

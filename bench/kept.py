@@ -7,6 +7,7 @@ import fcntl
 import io
 import json
 import math
+import multiprocessing
 import os
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -92,3 +93,13 @@ def paired(differences: Sequence[float]) -> tuple[float, float]:
     """Mean and its standard error; infinite for a single pair, which tells nothing of the spread."""
     spread = float(np.std(differences, ddof=1)) if len(differences) > 1 else math.inf
     return float(np.mean(differences)), spread / math.sqrt(len(differences))
+
+
+@contextmanager
+def mapping(n_workers: int) -> Iterator[Any]:
+    """`map`, or that of a pool of processes, which end when this one is killed."""
+    if n_workers == 1:
+        yield map
+        return
+    with multiprocessing.get_context("spawn").Pool(n_workers) as pool:
+        yield pool.imap_unordered

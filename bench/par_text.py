@@ -13,11 +13,9 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import multiprocessing
 import os
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cache, partial
 from pathlib import Path
@@ -26,7 +24,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from bench.kept import ROOT, commit, locked
+from bench.kept import ROOT, commit, locked, mapping
 from bench.par_plan import (
     COLUMNS,
     LATENCY,
@@ -110,7 +108,7 @@ def fill(folder: Path, setup: Setup, n_workers: int, limit: int | None) -> None:
         n_workers: processes, one thread each; with 1 all is done in this one.
         limit: searches and trainings at most; None: all.
     """
-    with locked(folder / RUNS, COLUMNS) as file, _mapping(n_workers) as mapped:
+    with locked(folder / RUNS, COLUMNS) as file, mapping(n_workers) as mapped:
         measure(folder, setup)
         n_made = 0
         kept = Kept(folder)
@@ -174,16 +172,6 @@ def estimate(setup: Setup) -> dict[str, float]:
         "trainings": Kept.count(setup),
         "hours": round((Kept.count(setup) * one + 2 * setup.n_searches * a_search) / 3600, 4),
     }
-
-
-@contextmanager
-def _mapping(n_workers: int) -> Iterator[Any]:
-    """`map`, or that of a pool of processes, which end when this one is killed."""
-    if n_workers == 1:
-        yield map
-        return
-    with multiprocessing.get_context("spawn").Pool(n_workers) as pool:
-        yield pool.imap_unordered
 
 
 def _write(path: Path, text: str) -> None:

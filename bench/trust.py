@@ -21,19 +21,16 @@ one thread a worker.
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from bench import enumerate as enumerated
 from bench import par_text
-from bench.kept import ROOT, commit, locked
+from bench.kept import ROOT, commit, locked, mapping
 from bench.par_plan import COLUMNS as RUN_COLUMNS
 from bench.par_plan import RUNS, architecture_of, to_line
 from bench.planted import setup_of
@@ -110,7 +107,7 @@ def fill(folders: Folders, sizes: Sizes, parts: Sequence[str], n_seeds: int, n_w
     with (
         locked(folders.own / SCORES, COLUMNS) as scores,
         locked(folders.own / RUNS, RUN_COLUMNS) as runs,
-        _mapping(n_workers) as mapped,
+        mapping(n_workers) as mapped,
     ):
         if LARGER in parts:
             par_text.measure(folders.text, sizes.text)
@@ -128,16 +125,6 @@ def fill(folders: Folders, sizes: Sizes, parts: Sequence[str], n_seeds: int, n_w
 def _append(file: int, text: str) -> None:
     os.write(file, text.encode())  # one call, so that a kill leaves whole lines
     os.fsync(file)
-
-
-@contextmanager
-def _mapping(n_workers: int) -> Iterator[Any]:
-    """`map`, or that of a pool of processes, which end when this one is killed."""
-    if n_workers == 1:
-        yield map
-        return
-    with multiprocessing.get_context("spawn").Pool(n_workers) as pool:
-        yield pool.imap_unordered
 
 
 def main(arguments: Sequence[str] | None = None, sizes: Sizes | None = None) -> None:
