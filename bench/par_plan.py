@@ -10,8 +10,8 @@ validates best. It is held against
 - *random*: of stacks drawn uniformly from all that the table puts at or below the parent's latency, the one that
   validates best, as many as train in the processor time that the searches took.
 
-Each of them gets the learning rate and the positions that validate best with seed 0, of three rates, rotary or none;
-the derived and the random stack keep the rotary positions that the search had. All are then trained with the same
+Each of them gets the positions that validate best with seed 0 at the search's own rate, rotary or none, and with them
+the best of three rates; the derived and the random stack keep the rotary positions that the search had. All are then trained with the same
 seeds, which draw the same windows in the same order.
 """
 
@@ -65,7 +65,7 @@ class Setup:
     lrs: tuple[float, ...] = (3e-3, 6e-3, 1.2e-2)
     search_steps: int = 2400  # this and the next as nas.config has them
     prune_steps: int = 200
-    n_searches: int = 3
+    n_searches: int = 2
     k_best: int = 3
     n_seeds: int = 6
     n_long_seeds: int = 3
@@ -202,7 +202,11 @@ class Kept:
         return Run(stack, positions, self.setup.lr if lr is None else lr, seed, self.setup.steps)
 
     def grid(self, stack: str, positions: Sequence[str] = ("rotary", "none")) -> list[Run]:
-        return [self.run(stack, each, lr) for each in positions for lr in self.setup.lrs]
+        """Positions at the search's rate, and once those are there, the rates with the best of them."""
+        at_first = [self.run(stack, each) for each in positions]
+        chosen = self.best(at_first)
+        rates = [] if chosen is None else [self.run(stack, chosen.positions, lr) for lr in self.setup.lrs]
+        return list(dict.fromkeys([*at_first, *rates]))
 
     def best(self, runs: Sequence[Run]) -> Run | None:
         """The one that validates best; None while one of them is missing."""
@@ -366,7 +370,7 @@ class Kept:
     @staticmethod
     def count(setup: Setup) -> int:
         """How many trainings of `steps` updates there are in all, long ones as several; random search apart."""
-        grid, seeds = 2 * len(setup.lrs), setup.n_seeds - 1
+        grid, seeds = 1 + len(setup.lrs), setup.n_seeds - 1
         layouts = (1 + 2 + len(setup.sandwich)) * grid + 4 * seeds  # interleaved, two by the rule, the sandwiches
         searched = setup.n_searches * setup.k_best + 2 * (len(setup.lrs) - 1 + seeds)  # derived and random
         return layouts + searched + setup.n_equal * setup.n_equal_seeds + 2 * setup.n_long_seeds * setup.long_factor

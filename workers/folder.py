@@ -46,6 +46,7 @@ class FolderStore:
         self._on_event = on_event
         self._given_table = given_table
         self._trials: dict[TrialKey, _Trial] = {}
+        self._rules: list[dict[str, Any]] = []  # that were told since this start
         self._folder.mkdir(parents=True, exist_ok=True)
         state = self._folder / "state.json"
         self._attempt: int = 1 + (json.loads(state.read_text())["attempt"] if state.exists() else 0)
@@ -173,8 +174,11 @@ class FolderStore:
     def chosen(self, architecture_id: str) -> None:
         self._on_event("architecture", {"id": architecture_id, "result": True})
 
-    def rule(self, statement: Mapping[str, Any]) -> None:
-        self._on_event("rule", dict(statement))
+    def rule(self, statement: Mapping[str, Any]) -> str | None:
+        if statement not in self._rules:
+            self._rules.append(dict(statement))
+            self._on_event("rule", dict(statement))
+        return None
 
     def artifact(self, kind: str, path: Path, sha256: str, media_type: str) -> None:
         self._on_event("artifact", {"kind": kind, "name": path.name, "sha256": sha256})

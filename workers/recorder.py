@@ -103,8 +103,11 @@ class Recorder:
             searches.set_stage(connection, self._lease, name)
 
     def warn(self, text: str) -> None:
+        told = {"message": text}
         with transaction(self._engine) as connection:
-            events.append(connection, self._lease, [("warning", {"message": text})])
+            known = events.warnings(connection, self._lease.search_id)
+            if told not in [each.data for each in known]:  # else an earlier start has told it
+                events.append(connection, self._lease, [("warning", told)])
 
     @property
     def cache(self) -> Path:
@@ -253,15 +256,16 @@ class Recorder:
         with transaction(self._engine) as connection:
             architectures.set_result(connection, self._lease, architecture_id)
 
-    def rule(self, statement: Mapping[str, Any]) -> None:
+    def rule(self, statement: Mapping[str, Any]) -> str | None:
         with transaction(self._engine) as connection:
-            rules.put(
+            row = rules.put(
                 connection,
                 self._lease,
                 statement=statement["statement"],
                 verdict=statement["verdict"],
                 body=statement,
             )
+        return row.id
 
     def artifact(self, kind: str, path: Path, sha256: str, media_type: str) -> None:
         with transaction(self._engine) as connection:

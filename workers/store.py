@@ -118,7 +118,7 @@ class Store(Protocol):
         """
 
     def warn(self, text: str) -> None:
-        """Something a person should know."""
+        """Something a person should know; kept once."""
 
     @property
     def cache(self) -> Path:
@@ -196,8 +196,8 @@ class Store(Protocol):
     def chosen(self, architecture_id: str) -> None:
         """This architecture is the search's result."""
 
-    def rule(self, statement: Mapping[str, Any]) -> None:
-        """Keep the rule line with its evidence, once."""
+    def rule(self, statement: Mapping[str, Any]) -> str | None:
+        """Keep a rule with its evidence, once; returns the id of its row, None where there are no rows."""
 
     def artifact(self, kind: str, path: Path, sha256: str, media_type: str) -> None:
         """Keep a file of the search's folder for download, once."""

@@ -9,7 +9,6 @@ from pydantic import Field, field_validator, model_validator
 from nas.config.base import Config
 from nas.config.space import SearchSpace
 
-N_PLACEMENTS = 5  # random ones that the rule's layout is held against
 FEWEST = 3  # seeds, and random placements: with two, a t interval is too wide to tell anything
 
 Baseline = Literal["interleaved", "present", "sandwich", "par", "random", "all-ffn", "all-attention"]
@@ -66,6 +65,12 @@ class Retrain(Config):
         le=64,
         description="fresh seeds on which the layout of what the rules say is trained against random placements of its "
         "blocks and the interleaved parent; 0: rules stay suggested",
+    )
+    confirm_placements: int = Field(
+        5,
+        ge=FEWEST,
+        le=64,
+        description="random placements of its blocks at most; where many of them do as well, it takes more to tell",
     )
     test_windows: int = Field(512, ge=8, le=65536, description="test windows that quality is reported on")
 
@@ -124,7 +129,7 @@ class Retrain(Config):
         n_layouts = n_derived * self.k_best + len(others) + ("random" in self.baselines) * self.n_random
         n_layouts += self.distil is not None  # the teacher
         grid = max(0, len(self.lrs) - 1)
-        n_confirming = N_PLACEMENTS + 2 + len(self.fixed_baselines)
+        n_confirming = self.confirm_placements + 2 + len(self.fixed_baselines)
         n_confirming += self.distil is not None  # fresh seeds have teachers of their own
         confirming = n_confirming * (self.confirm_seeds + grid) if self.confirm_seeds else 0
         return n_layouts * (self.n_seeds + grid) + confirming

@@ -214,6 +214,55 @@ def test_a_result_tells_its_bounds_lengths_modes_and_samples(tab: Watched, playe
     expect(result).to_contain_text("Sample 0 (lr 0.002) won: 0.1000 nats per token below sample 1.")
 
 
+def test_bounds_are_derived_again_on_the_page(tab: Watched, played: Played) -> None:
+    played.report(record(40, phase="settle"))
+    page = tab.open(f"/searches/{played.id}")
+    card = page.locator(".derive-card")
+    expect(card).to_contain_text("Nothing is trained for it")
+    card.get_by_label("attention in at most").fill("0")
+    card.get_by_label("no mixer behind a mixer").check()
+    expect(card).to_contain_text(f'blockwright derive {played.id} --count "attention<=0" --mixers-apart')
+    card.get_by_role("button", name="Derive").click()
+    seed = card.get_by_role("region", name="seed 0")
+    expect(seed.get_by_role("img", name=re.compile("FF., seed 0"))).to_be_visible()
+    expect(seed).to_contain_text("of the parent")
+
+    # What cannot be met is answered in words, and the fields keep what was written.
+    card.get_by_label("latency at most").fill("0.01")
+    card.get_by_role("button", name="Derive").click()
+    expect(card.get_by_role("alert")).to_contain_text("latency")
+    expect(card.get_by_label("latency at most")).to_have_value("0.01")
+
+
+def test_layouts_stand_beside_what_they_are_held_against(tab: Watched, played: Played) -> None:
+    layout = {"slots": ["attention", "ffn", "identity"], "seeds": [0, 1, 2], "mean": 2.5}
+    compared = {"unit": "bits per byte", "n_seeds": 3, "detectable": 0.034, "latency": {"ratio": 0.8}}
+    entry = {"role": "budget", "string": "AF.", "slots": layout["slots"], "undecided": [], "sample": 0, "seed": 0}
+    entry |= {"predicted_ms": 6.0, "bounds": []}
+    played.succeed(
+        {
+            "search": {"dataset": "python-docs", "objective": "causal_lm", "train_length": 16, "serve": []},
+            "probabilities": [], "architectures": [entry], "derived": entry, "parent": None, "quality": None,
+            "latency": None, "latencies": [], "lengths": [], "samples": [], "winner": None, "metrics": [],
+            "export": {"file": "export.zip", "sha256": "0" * 64, "logits_max_abs_difference": 0.0}, "seconds": {},
+            "retrained": [{**layout, "name": name} for name in ("derived", "par", "rule", "rule random 1")],
+            "comparisons": [
+                {**compared, "first": "derived", "second": "par", "difference": -0.05, "low": -0.06, "high": -0.04,
+                 "verdict": "better"},
+                {**compared, "first": "rule", "second": "rule random 1", "difference": -0.01, "low": -0.05,
+                 "high": 0.03, "verdict": "cannot tell"},
+            ],
+            "power": [],
+        }
+    )  # fmt: skip
+    part = tab.open(f"/searches/{played.id}").locator("#result").get_by_role("region", name="layouts")
+    derived = part.get_by_role("table", name="derived against every other")
+    expect(derived.get_by_role("row", name=re.compile("^par 3 seeds"))).to_contain_text("better")
+    expect(derived).not_to_contain_text("rule")
+    rule = part.get_by_role("table", name="the rule's layout against every other")
+    expect(rule.get_by_role("row", name=re.compile("^rule random 1"))).to_contain_text("cannot tell")
+
+
 def test_a_search_around_a_present_model_is_written_by_the_form(tab: Watched, service: Running) -> None:
     page = tab.open("/new")
     page.locator("summary", has_text="Starting layout").click()

@@ -202,6 +202,21 @@ def test_another_number_on_an_equal_device_fails_the_search(claimed: Claimed) ->
         claimed.report(20)
 
 
+def test_what_a_restart_tells_again_is_kept_once(claimed: Claimed) -> None:
+    statement = {"statement": "attention stands early", "verdict": "suggested"}
+    told = []
+    for _ in range(2):
+        claimed.recorder.warn("all-ffn is not retrained")
+        told.append(claimed.recorder.rule(statement))
+    assert told[0] is not None
+    assert told[0] == told[1]
+    assert (
+        claimed.recorder.rule({**statement, "verdict": "not supported"}) == told[0]
+    )  # the same row, brought up to date
+    kinds = claimed.kinds()
+    assert (kinds.count("warning"), kinds.count("rule")) == (1, 2)
+
+
 def test_another_number_on_another_device_is_a_warning(claimed: Claimed) -> None:
     claimed.report(10)
     claimed.recorder.flush()

@@ -94,23 +94,24 @@ def test_rules_are_kept_with_verdict_reason_and_where_they_were_found(tmp_path: 
 
 def test_what_retraining_says_decides(tmp_path: Path, files: Any) -> None:
     baselines = ["interleaved", "sandwich", "random"]
-    search = Running(tmp_path, files, request(confirm_seeds=3, baselines=baselines, n_random=1), [EARLY] * 5)
+    asked = request(confirm_seeds=3, confirm_placements=4, baselines=baselines, n_random=1)
+    search = Running(tmp_path, files, asked, [EARLY] * 5)
     said = search.confirmed()
     found, layouts = said.statements, said.layouts
     told = position(found)["confirmation"]
     assert told["layout"] in ("AAFFFF", "AFAFFF")
-    assert (told["seeds"], told["n_random"], told["margin"], told["unit"]) == ([5, 6, 7], 5, 0.02, "bits per byte")
+    assert (told["seeds"], told["n_random"], told["margin"], told["unit"]) == ([5, 6, 7], 4, 0.02, "bits per byte")
     assert told["random"]["low"] <= told["random"]["mean"] <= told["random"]["high"]
     assert told["placement"] in ("better", "worse", "cannot tell")
     assert search.kept() == {each["statement"]: each["verdict"] for each in found}
     trials = [data["trial"] for kind, data in search.events if kind == "trial" and data["state"] == "succeeded"]
     fresh = [each for each in trials if each.endswith(("-5", "-6", "-7"))]
-    assert len(fresh) == 3 * 8
+    assert len(fresh) == 3 * 7
     (told_before,) = said.power
     assert told_before["message"].startswith("confirming rules: 3 paired seeds show a difference")
     assert told_before in [data for kind, data in search.events if kind == "power"]
     rows = {each["name"]: each for each in describe_layouts(search.inputs, layouts)}
-    assert [*rows] == ["rule", *(f"rule random {n}" for n in range(1, 6)), "rule parent", "rule sandwich"]
+    assert [*rows] == ["rule", *(f"rule random {n}" for n in range(1, 5)), "rule parent", "rule sandwich"]
     assert sorted(trial for row in rows.values() for trial in row["trials"]) == sorted(fresh)
     mean = rows["rule"]["mean"] - rows["rule parent"]["mean"]
     assert mean == pytest.approx(told["parent"]["mean"]), "figures can be traced to the rows that they are of"

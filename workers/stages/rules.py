@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from nas import rules
 from nas.architecture import Architecture, interleaved
 from nas.baselines import baseline
-from nas.config.retrain import FEWEST, N_PLACEMENTS
+from nas.config.retrain import FEWEST
 from nas.confirmation import Confirmation, confirm
 from nas.errors import InvalidInput
 from nas.random_stacks import TOLERANCE, random_placements
@@ -53,8 +53,7 @@ def infer_rule(derived: Sequence[Derived], store: Store) -> dict[str, Any]:
     """The line over the seeds' architectures, which describes what was found."""
     found = rules.describe(_architectures(derived))
     statement: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(found)))  # lists, as a reader of JSON gets
-    store.rule(statement)
-    return statement
+    return statement | {"id": store.rule(statement)}
 
 
 def infer_statements(inputs: Inputs, derived: Sequence[Derived], store: Store) -> list[Statement]:
@@ -103,9 +102,8 @@ def confirm_statements(
     found = []
     for each in statements:
         judged = confirmed(each, outcome) if outcome is not None and each in tried else each
-        if request.retrain.confirm_seeds and each in worth:
-            store.rule(told(judged))
-        found.append(told(judged))
+        body = told(judged)
+        found.append(body | {"id": store.rule(body)})  # once: most are kept since they were inferred
     return Confirmed(found, layouts, power)
 
 
@@ -157,7 +155,7 @@ def _layouts(
     except InvalidInput as error:
         store.warn(f"the rules were not confirmed: {error}")
         return {}
-    others = random_placements(labels, space, N_PLACEMENTS, seed=request.trials.seed)
+    others = random_placements(labels, space, request.retrain.confirm_placements, seed=request.trials.seed)
     if len(others) < FEWEST:  # a ratio is held against the parent alone
         if any(each.kind != "ratio" for each in statements):
             lack = f"their blocks have {len(others)} other placements; {FEWEST} are needed"

@@ -3106,6 +3106,12 @@ export interface components {
              */
             confirm_seeds: number;
             /**
+             * Confirm Placements
+             * @description random placements of its blocks at most; where many of them do as well, it takes more to tell
+             * @default 5
+             */
+            confirm_placements: number;
+            /**
              * Test Windows
              * @description test windows that quality is reported on
              * @default 512
@@ -3583,6 +3589,7 @@ export interface components {
              *       "lrs": [],
              *       "start": "scratch",
              *       "confirm_seeds": 0,
+             *       "confirm_placements": 5,
              *       "test_windows": 512
              *     }
              */

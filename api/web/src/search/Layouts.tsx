@@ -1,4 +1,4 @@
-/** Every network that was retrained, each held against the derived one by the same recipe and seeds. */
+/** What was retrained: each network against the derived one, and what the rules were confirmed by against their layout. */
 
 import type { Look } from "../blocks";
 import { fixed, signed } from "../ui/format";
@@ -17,32 +17,40 @@ interface Props {
 }
 
 export function Layouts({ layouts, comparisons, power, look }: Props) {
-  const [first] = comparisons;
-  if (!first) return null;
+  const [any] = comparisons;
+  if (!any) return null;
+  const firsts = [...new Set(comparisons.map((each) => each.first))];
   return (
     <section className="result-part" aria-label="layouts">
       <h3>
-        Against each layout <span className="unit">{first.unit}, on the test part; no correction for their number</span>
+        Against each layout <span className="unit">{any.unit}, on the test part; no correction for their number</span>
       </h3>
-      <Table
-        label="the derived layout against every other"
-        head={
-          <>
-            <th>layout</th>
-            <th>slots</th>
-            <th className="figure">it has</th>
-            <th className="figure">derived minus it</th>
-            <th>95% interval</th>
-            <th>so derived is</th>
-            <th className="figure">in latency</th>
-          </>
-        }
-      >
-        {layouts.map((layout) => {
-          const found = comparisons.find((each) => each.first === "derived" && each.second === layout.name);
-          return <Row key={layout.name} layout={layout} found={found} look={look} />;
-        })}
-      </Table>
+      {firsts.map((first) => {
+        const against = new Map(comparisons.filter((each) => each.first === first).map((each) => [each.second, each]));
+        const rows = layouts.filter(({ name }) => name === first || against.has(name));
+        const called = first === "rule" ? "the rule's layout" : first;
+        return (
+          <Table
+            key={first}
+            label={`${called} against every other`}
+            head={
+              <>
+                <th>layout</th>
+                <th>slots</th>
+                <th className="figure">it has</th>
+                <th className="figure">{called} minus it</th>
+                <th>95% interval</th>
+                <th>so {called} is</th>
+                <th className="figure">in latency</th>
+              </>
+            }
+          >
+            {rows.map((layout) => (
+              <Row key={layout.name} layout={layout} found={against.get(layout.name)} look={look} />
+            ))}
+          </Table>
+        );
+      })}
       {power.map((line) => (
         <p className="quieter" key={line}>
           Told before it ran: {line}.

@@ -124,8 +124,24 @@ describe("the result", () => {
     expect(words).toMatch(/par 3 seeds .*2\.450 −0\.050 .* better .*0\.800 of its/);
     expect(words).toMatch(/random 1 3 seeds .*cannot tell 0\.034 or more would be seen 8 times in 10/);
     expect(words).toContain("Told before it ran: retraining: 3 paired seeds show");
+    expect(words).not.toContain("so the rule");
     const one = comparisons.map((each) => ({ ...each, n_seeds: 1, detectable: null }));
     expect(drawn({ retrained, comparisons: one })).toContain("one seed: the interval is of the windows alone");
+  });
+
+  it("holds the layout of the rules against what they were confirmed by, in a table of its own", () => {
+    const layout = { slots: ["attention", "ffn"], seeds: [6, 7, 8], mean: 2.4 };
+    const names = ["derived", "par", "rule", "rule random 1", "rule parent"];
+    const retrained = names.map((name) => ({ ...layout, name }));
+    const compared = { unit: "bits per byte", n_seeds: 3, detectable: 0.03, low: -0.06, high: -0.04, latency: null };
+    const comparisons = [
+      { ...compared, first: "derived", second: "par", difference: -0.05, verdict: "better" },
+      { ...compared, first: "rule", second: "rule random 1", difference: -0.07, verdict: "better" },
+      { ...compared, first: "rule", second: "rule parent", difference: -0.08, verdict: "better" },
+    ];
+    const words = drawn({ retrained, comparisons }).replaceAll(/\s+/g, " ");
+    expect(words).toMatch(/so derived is.* par 3 seeds .*−0\.050.*so the rule.*s layout is.*rule random 1 3 seeds .*−0\.070.*rule parent/);
+    expect(words.match(/rule parent 3 seeds/g)).toHaveLength(1);
   });
 
   it("says which setting won, and lists all", () => {
