@@ -11,8 +11,8 @@ validates best. It is held against
   validates best, as many as train in the processor time that the searches took.
 
 Each of them gets the positions that validate best with seed 0 at the search's own rate, rotary or none, and with them
-the best of three rates; the derived and the random stack keep the rotary positions that the search had. All are then trained with the same
-seeds, which draw the same windows in the same order.
+the best of three rates; the derived and the random stack keep the rotary positions that the search had. All are then
+trained with the same seeds, which draw the same windows in the same order.
 """
 
 from __future__ import annotations

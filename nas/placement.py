@@ -136,7 +136,7 @@ def apply_rule(
         ratio=p,
         statement=(
             f"{placed}; found by {count(rule.n_searches, 'search', 'searches')} with {count(rule.n_seeds, 'seed')} "
-            f"at {found_in_words(request)}: {rule.verdict}, and not measured at {count(n_slots, 'slot')}"
+            f"at {_found_at(request)}: {rule.verdict}, and not measured at {count(n_slots, 'slot')}"
         ),
         verdict=rule.verdict,
     )
@@ -192,12 +192,12 @@ def apply_statement(
         string="".join(request.space.candidate(label).letter for label in labels),
         attention=tuple(slot for slot, label in enumerate(labels) if families[label] == "attention"),
         ratio=Fraction(n_slots, n_own),
-        statement=f"{statement.statement}; found by {count(statement.n_seeds, 'seed')} at {found_in_words(request)}: {told}",
+        statement=f"{statement.statement}; found by {count(statement.n_seeds, 'seed')} at {_found_at(request)}: {told}",
         verdict=verdict,
     )
 
 
-def found_in_words(request: SearchRequest) -> str:
+def _found_at(request: SearchRequest) -> str:
     """Depth, width, length, data set and budget of a search, on one line: where its findings hold, if they do."""
     space, task, budget = request.space, request.task, request.budget.latency
     if budget is None:
