@@ -14,19 +14,19 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from api import regular, schemas
+from api import dataset_schemas, regular
 
 FOLDER = "encoded"
 _CARD = "card.json"
 _MAX_CARD_BYTES = 2**24  # which a million characters of labels do not reach
 
 
-def of_dataset(data_dir: Path, fingerprint: str) -> list[schemas.Encoding]:
+def of_dataset(data_dir: Path, fingerprint: str) -> list[dataset_schemas.Encoding]:
     """Every encoding of the content with this fingerprint, the smallest vocabulary first."""
     found = []
     for _, card in _cards(data_dir, fingerprint):
         try:
-            found.append(schemas.Encoding.model_validate(card))
+            found.append(dataset_schemas.Encoding.model_validate(card))
         except ValidationError:
             continue
     return sorted(found, key=lambda each: (each.vocab_size, json.dumps(each.tokenizer, sort_keys=True)))

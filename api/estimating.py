@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from api import schemas
+from api import estimate_schemas
 from db import reports, searches
 from nas import catalog
 from nas.architecture import interleaved
@@ -35,20 +35,20 @@ _METHOD = (
 )
 
 
-def estimate(connection: Connection, request: SearchRequest) -> schemas.Estimate:
+def estimate(connection: Connection, request: SearchRequest) -> estimate_schemas.Estimate:
     """What the request would take at most."""
     trials = _trials(request)
     memory = _memory(request)
     rates, why = _rates(connection, request)
-    return schemas.Estimate(
+    return estimate_schemas.Estimate(
         space=_space(request), trials=trials, memory=memory, time=_time(request, trials, rates), time_unknown=why
     )
 
 
-def _space(request: SearchRequest) -> schemas.SpaceSize:
+def _space(request: SearchRequest) -> estimate_schemas.SpaceSize:
     choices = [sum(row) for row in request.space.allowed]
     number = math.prod(choices)
-    return schemas.SpaceSize(
+    return estimate_schemas.SpaceSize(
         n_slots=request.space.n_slots,
         n_candidates=len(request.space.candidates),
         n_architectures=number if number <= _EXACT else None,
@@ -56,13 +56,13 @@ def _space(request: SearchRequest) -> schemas.SpaceSize:
     )
 
 
-def _trials(request: SearchRequest) -> schemas.TrialCount:
+def _trials(request: SearchRequest) -> estimate_schemas.TrialCount:
     """Every sample's longest: a number of steps that `ranges` varies counts at its upper end."""
     upper = {each.pointer: each.high for each in request.ranges if each.pointer in _STEPS}
     method: Method = request.method_with(upper)
     retrainings = request.retrain.most_trials(request.trials.n_seeds)
     n_searches = request.trials.n_samples * request.trials.n_seeds
-    return schemas.TrialCount(
+    return estimate_schemas.TrialCount(
         searches=n_searches,
         search_steps=method.most_steps,
         retrainings=retrainings,
@@ -71,7 +71,7 @@ def _trials(request: SearchRequest) -> schemas.TrialCount:
     )
 
 
-def _memory(request: SearchRequest) -> schemas.MemorySize:
+def _memory(request: SearchRequest) -> estimate_schemas.MemorySize:
     space = request.space
     first = request.network_config([space.labels[0]] * space.n_slots, request.task.vocab_size)
     of_block, norm = space.parameters(), backbone.norm_parameters(first)
@@ -85,7 +85,7 @@ def _memory(request: SearchRequest) -> schemas.MemorySize:
     if {"attention", "ffn"} <= families:
         config = request.network_config(interleaved(space).labels, request.task.vocab_size)
         parent = network_parameters(config)
-    return schemas.MemorySize(
+    return estimate_schemas.MemorySize(
         supernet_parameters=supernet,
         largest_parameters=network_parameters(
             request.network_config([largest] * space.n_slots, request.task.vocab_size)
@@ -100,13 +100,13 @@ def _memory(request: SearchRequest) -> schemas.MemorySize:
 
 
 def _time(
-    request: SearchRequest, trials: schemas.TrialCount, rates: tuple[float, float] | None
-) -> schemas.TimeNeeded | None:
+    request: SearchRequest, trials: estimate_schemas.TrialCount, rates: tuple[float, float] | None
+) -> estimate_schemas.TimeNeeded | None:
     if rates is None:
         return None
     tokens = request.method.batch_size * request.task.train_length
     search_s, retrain_s = trials.search_steps * tokens / rates[0], trials.retrain_steps * tokens / rates[1]
-    return schemas.TimeNeeded(
+    return estimate_schemas.TimeNeeded(
         search_trial_s=search_s,
         retraining_s=retrain_s,
         all_s=trials.searches * search_s + trials.retrainings * retrain_s,

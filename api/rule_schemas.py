@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from db import ids
 from nas.known_rules import Known as Known
-from nas.placement import MAX_SLOTS, Spacing
+from nas.placement import MAX_SLOTS, Spacing, Zone
 
 
 class Statement(BaseModel, extra="allow"):
@@ -63,3 +63,65 @@ class KnownAtDepth(BaseModel, extra="forbid"):
         pattern=ids.PATTERN,
         description="id of a search whose space, data and recipe are meant; null: the defaults",
     )
+
+
+class Rule(BaseModel):
+    """A rule line with its evidence: what describes a search's seeds, or, with a `kind`, one statement of theirs."""
+
+    id: str
+    statement: str
+    verdict: str
+    evidence: dict[str, Any]
+
+
+class RuleAtDepth(BaseModel, extra="forbid"):
+    """Which depth a rule is to be carried to, and how."""
+
+    n_slots: int = Field(strict=True, ge=1, le=MAX_SLOTS, description="depth of the layout", examples=[32])
+    ratio: float | None = Field(
+        None, strict=True, ge=1, le=MAX_SLOTS, description="all blocks : attention blocks; null: the rule's own"
+    )
+    zone: Zone = Field(
+        "found", description="found: the part of the depth where the seeds put attention; paper: the first two thirds"
+    )
+    spacing: Spacing = Field(
+        "uniform", description="uniform: evenly from the zone's first slot to its last; stride: one gap"
+    )
+    d_model: int | None = Field(None, strict=True, ge=4, le=16384, description="width; null: the search's")
+
+
+class FoundAt(BaseModel):
+    """Where a rule was found; elsewhere it can be wrong."""
+
+    n_slots: int
+    d_model: int
+    train_length: int = Field(description="tokens of a training window")
+    dataset: str
+    dataset_fingerprint: str | None = Field(description="sha256 of the text")
+    n_steps: int = Field(description="weight updates of each search trial")
+    budget: dict[str, Any] = Field(description="as in the request")
+    n_searches: int
+    n_seeds: int
+    undecided: int = Field(description="undecided slots over all seeds")
+
+
+class Layout(BaseModel):
+    """A rule at another depth: a suggestion that nobody has trained."""
+
+    rule: str = Field(description="id of the rule, or par or sandwich")
+    search: str | None = Field(description="id of the search that it comes from, or whose space it is laid out in")
+    n_slots: int
+    d_model: int
+    slots: list[str] = Field(description="the label of each slot")
+    string: str = Field(description="a letter a slot", examples=["AFFFAFFFAFFFAFFF"])
+    attention: list[int] = Field(description="slots with attention, counted from 0")
+    ratio: float = Field(description="all blocks : attention blocks, as asked for")
+    zone: Zone = Field(description="that of a statement's layout is what the statement says")
+    spacing: Spacing
+    statement: str = Field(description="one line for people; slots are counted from 1 there")
+    verdict: Literal["not supported", "suggested", "supported"] = Field(
+        description="elsewhere than it was found, suggested at best"
+    )
+    found_at: FoundAt | None = Field(description="null of par and sandwich")
+    costs: Costs
+    request: dict[str, Any] = Field(description="fixes every slot; POST it to /searches to train the layout")

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from pydantic import RootModel, ValidationError
 
-from api import schemas
+from api import dataset_schemas, estimate_schemas, rule_schemas, schemas
 from api.cards import card_of, kind_of
 from db import paging
 from db.architectures import StoredArchitecture
@@ -70,7 +70,7 @@ def search(row: Search, standing: Standing, estimate: Mapping[str, Any] | None =
         ),
         request=row.request,
         latency_table=row.latency_table_id,
-        estimate=None if estimate is None else schemas.TrialEstimate(**estimate),
+        estimate=None if estimate is None else estimate_schemas.TrialEstimate(**estimate),
         result=row.result,
         strip=_strip(row.labels, standing),
         best=_best(row.request, standing),
@@ -194,9 +194,9 @@ def architecture(row: StoredArchitecture) -> schemas.Architecture:
     )
 
 
-def rule(row: StoredRule) -> schemas.Rule:
+def rule(row: StoredRule) -> rule_schemas.Rule:
     line = of_today({"statement": row.statement, "verdict": row.verdict})
-    return schemas.Rule(id=row.id, **line, evidence=of_today(row.body))
+    return rule_schemas.Rule(id=row.id, **line, evidence=of_today(row.body))
 
 
 def artifact(row: Artifact) -> schemas.Artifact:
@@ -205,10 +205,10 @@ def artifact(row: Artifact) -> schemas.Artifact:
     )
 
 
-def dataset(name: str, row: Dataset | None, *, n_uses: int) -> schemas.Dataset:
+def dataset(name: str, row: Dataset | None, *, n_uses: int) -> dataset_schemas.Dataset:
     """Without a row it is a built-in text that nobody has used yet, or a synthetic task."""
     kind = _kind(name, row)
-    return schemas.Dataset(
+    return dataset_schemas.Dataset(
         name=name,
         description=_description(name, kind),
         built_in=name in catalog.DATASETS or name in catalog.TASKS,
@@ -221,21 +221,21 @@ def dataset(name: str, row: Dataset | None, *, n_uses: int) -> schemas.Dataset:
     )
 
 
-def _kind(name: str, row: Dataset | None) -> schemas.DatasetKind:
+def _kind(name: str, row: Dataset | None) -> dataset_schemas.DatasetKind:
     if name in catalog.TASKS:
         return "synthetic"
     return "text" if row is None else kind_of(row)
 
 
-def _description(name: str, kind: schemas.DatasetKind) -> str:
+def _description(name: str, kind: dataset_schemas.DatasetKind) -> str:
     if kind == "synthetic":
         return catalog.TASKS[name].description
     return catalog.DATASETS.get(name, f"uploaded {kind}")
 
 
-def _card(row: Dataset | None) -> schemas.Card | None:
+def _card(row: Dataset | None) -> dataset_schemas.Card | None:
     card = None if row is None else card_of(row)
-    return None if card is None else schemas.Card(**card.to_json(), majority=card.majority)
+    return None if card is None else dataset_schemas.Card(**card.to_json(), majority=card.majority)
 
 
 def table(row: StoredTable) -> schemas.LatencyTableRow:

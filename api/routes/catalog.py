@@ -9,7 +9,7 @@ from typing import Any, get_args
 from fastapi import APIRouter, Request, Response
 from pydantic import TypeAdapter
 
-from api import schemas
+from api import catalog_schemas
 from api.deps import AppSettings, tagged
 from api.settings import Settings
 from nas import catalog
@@ -31,17 +31,17 @@ TOKENIZERS = {
 }
 
 
-@router.get("/catalog", response_model=schemas.Catalog)
+@router.get("/catalog", response_model=catalog_schemas.Catalog)
 def get_catalog(request: Request, settings: AppSettings) -> Response:
     """Blocks with their letters, colours and options, presets, limits, and the JSON schema of a request."""
     return tagged(request, whole(settings))
 
 
-def whole(settings: Settings) -> schemas.Catalog:
+def whole(settings: Settings) -> catalog_schemas.Catalog:
     """The catalogue of a service with these settings."""
     shape = SearchSpace().shape()
     blocks = [
-        schemas.Block(
+        catalog_schemas.Block(
             name=spec.name,
             description=spec.description,
             family=spec.family,
@@ -49,12 +49,12 @@ def whole(settings: Settings) -> schemas.Catalog:
             colour=spec.colour,
             options=options_schema(spec.options),
             cache_known=spec.cache_bytes is not None,
-            reach=schemas.Reach(**asdict(spec.reach(shape, spec.options()))),
+            reach=catalog_schemas.Reach(**asdict(spec.reach(shape, spec.options()))),
         )
         for spec in catalog.blocks().values()
     ]
     tasks = [
-        schemas.SyntheticTask(
+        catalog_schemas.SyntheticTask(
             name=task.name,
             description=task.description,
             objective=task.objective,
@@ -67,12 +67,12 @@ def whole(settings: Settings) -> schemas.Catalog:
         )
         for task in catalog.TASKS.values()
     ]
-    return schemas.Catalog(
+    return catalog_schemas.Catalog(
         blocks=blocks,
         families=list(catalog.families()),
         objectives=list(get_args(Task.model_fields["objective"].annotation)),
         tasks=tasks,
-        tokenizers=[schemas.TokenizerType(type=name, description=told) for name, told in TOKENIZERS.items()],
+        tokenizers=[catalog_schemas.TokenizerType(type=name, description=told) for name, told in TOKENIZERS.items()],
         presets=_presets(),
         preset_descriptions=DESCRIPTIONS,
         request_schema=_request_schema(),

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request, Response
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from api import encodings, kept_files, regular, schemas, views
+from api import dataset_schemas, encodings, kept_files, regular, schemas, views
 from api.cards import kind_of
 from api.deps import Database, DataDir, DatasetName, tagged
 from api.errors import ApiError
@@ -30,7 +30,7 @@ def is_built_in(name: str) -> bool:
     return name in catalog.DATASETS or name in catalog.TASKS
 
 
-@router.get("", response_model=schemas.Page[schemas.Dataset])
+@router.get("", response_model=schemas.Page[dataset_schemas.Dataset])
 def list_datasets(request: Request, engine: Database) -> Response:
     """Built-in texts, then synthetic tasks, then what was uploaded, by name."""
     with reading(engine) as connection:
@@ -38,10 +38,10 @@ def list_datasets(request: Request, engine: Database) -> Response:
         uses = datasets.uses(connection)
     names = [*catalog.DATASETS, *catalog.TASKS, *(name for name in stored if not is_built_in(name))]
     items = [views.dataset(name, stored.get(name), n_uses=uses.get(name, 0)) for name in names]
-    return tagged(request, schemas.Page[schemas.Dataset](items=items))
+    return tagged(request, schemas.Page[dataset_schemas.Dataset](items=items))
 
 
-@router.get("/{name}", response_model=schemas.DatasetDetail)
+@router.get("/{name}", response_model=dataset_schemas.DatasetDetail)
 def get_dataset(name: DatasetName, request: Request, engine: Database, data_dir: DataDir) -> Response:
     """One dataset: its beginning, the searches that need it, and what it has been encoded with."""
     with reading(engine) as connection:
@@ -57,7 +57,7 @@ def get_dataset(name: DatasetName, request: Request, engine: Database, data_dir:
     if row is not None:
         excerpt = _excerpt(data_dir, row)
         found = encodings.of_dataset(data_dir, row.fingerprint)
-    detail = schemas.DatasetDetail(**seen.model_dump(), excerpt=excerpt, encodings=found, in_use_by=list(users))
+    detail = dataset_schemas.DatasetDetail(**seen.model_dump(), excerpt=excerpt, encodings=found, in_use_by=list(users))
     return tagged(request, detail)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
-from api import schemas, texts
+from api import estimate_schemas, texts
 from api.body import StrictRoute
 from api.deps import Database, tagged
 from api.estimating import estimate
@@ -18,7 +18,7 @@ router = APIRouter(prefix="/api/v1", tags=["searches"], route_class=StrictRoute)
 
 @router.post(
     "/searches:estimate",
-    response_model=schemas.Estimate,
+    response_model=estimate_schemas.Estimate,
     openapi_extra={"requestBody": {"content": {"application/json": {"example": REQUEST}}}},
 )
 def estimate_search(body: SearchRequest, request: Request, engine: Database) -> Response:

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, get_args
 
 from fastapi import APIRouter, Query, Request, Response
 
-from api import schemas, views
+from api import result_schemas, views
 from api.body import StrictRoute
 from api.deps import Database, SearchId, matches, tagged
 from api.errors import ApiError
@@ -32,7 +32,7 @@ _SUFFIXES: dict[Format, str] = {"json": "json", "html": "html", "markdown": "md"
 
 @router.get(
     "/{search_id}/report",
-    response_model=schemas.Result,
+    response_model=result_schemas.Result,
     responses={
         200: {
             "description": "JSON unless `format` or Accept asks for another",

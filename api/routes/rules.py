@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import ValidationError
 from sqlalchemy import Connection
 
-from api import schemas, views
+from api import rule_schemas, views
 from api.body import StrictRoute
 from api.deps import Database, RuleId, tagged
 from api.field_errors import field_errors, summary
@@ -36,27 +36,27 @@ class RuleNotApplicable(InvalidInput):
     code = "rule-not-applicable"
 
 
-@router.get("/{rule_id}", response_model=schemas.Rule)
+@router.get("/{rule_id}", response_model=rule_schemas.Rule)
 def get_rule(rule_id: RuleId, request: Request, engine: Database) -> Response:
     """One rule, with its evidence."""
     with reading(engine) as connection:
         return tagged(request, views.rule(rules.get(connection, rule_id)))
 
 
-@router.post("/par/apply", response_model=schemas.Layout)
+@router.post("/par/apply", response_model=rule_schemas.Layout)
 def apply_par(body: KnownAtDepth, request: Request, engine: Database) -> Response:
     """The PAR paper's layout at any depth, 5 : 1 by default, in the space of a search or of the defaults."""
     return _known("par", body, request, engine)
 
 
-@router.post("/sandwich/apply", response_model=schemas.Layout)
+@router.post("/sandwich/apply", response_model=rule_schemas.Layout)
 def apply_sandwich(body: KnownAtDepth, request: Request, engine: Database) -> Response:
     """The sandwich layout at any even depth, in the space of a search or of the defaults."""
     return _known("sandwich", body, request, engine)
 
 
-@router.post("/{rule_id}/apply", response_model=schemas.Layout)
-def apply_stored_rule(rule_id: RuleId, body: schemas.RuleAtDepth, request: Request, engine: Database) -> Response:
+@router.post("/{rule_id}/apply", response_model=rule_schemas.Layout)
+def apply_stored_rule(rule_id: RuleId, body: rule_schemas.RuleAtDepth, request: Request, engine: Database) -> Response:
     """The layout of a rule at another depth and width. Nothing is stored; the same request gives the same layout.
 
     Elsewhere than it was found a rule is suggested at best: nobody has trained the layout, and the answer says what the
@@ -85,7 +85,7 @@ def _known(name: Known, asked: KnownAtDepth, request: Request, engine: Database)
     attention = [slot for slot, label in enumerate(labels) if families[label] == "attention"]
     return tagged(
         request,
-        schemas.Layout(
+        rule_schemas.Layout(
             rule=name,
             search=asked.search,
             n_slots=asked.n_slots,
@@ -132,9 +132,9 @@ def _layout(
     stored: StoredRule,
     beside: Sequence[StoredRule],
     request: dict[str, object],
-    asked: schemas.RuleAtDepth,
+    asked: rule_schemas.RuleAtDepth,
     tables: Sequence[LatencyTable],
-) -> schemas.Layout:
+) -> rule_schemas.Layout:
     """Raises: RuleNotApplicable: the rule places nothing, or not at this depth, width and ratio."""
     searched, ratio = _read(request), _meant(asked.ratio)
     described = next((each for each in (stored, *beside) if "attention_slots" in each.body), stored)
@@ -153,7 +153,7 @@ def _layout(
         told = costs(retrain, found.labels, tables)
     except InvalidInput as error:
         raise RuleNotApplicable(str(error)) from None
-    return schemas.Layout(
+    return rule_schemas.Layout(
         rule=stored.id,
         search=stored.search_id,
         n_slots=asked.n_slots,
@@ -168,7 +168,7 @@ def _layout(
         verdict=found.verdict,
         costs=Costs(**vars(told)),
         request=retrain.model_dump(mode="json"),
-        found_at=schemas.FoundAt(
+        found_at=rule_schemas.FoundAt(
             n_slots=rule.n_slots,
             d_model=searched.space.d_model,
             train_length=searched.task.train_length,

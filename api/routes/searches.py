@@ -10,7 +10,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 from sqlalchemy import Connection
 
-from api import regular, schemas, texts, views
+from api import regular, rule_schemas, schemas, texts, views
 from api.body import StrictRoute
 from api.deps import BIGGEST, Cursor, Database, DataDir, SearchId, tagged
 from api.examples import REQUEST
@@ -226,7 +226,7 @@ def list_architectures(search_id: SearchId, request: Request, engine: Database) 
     return tagged(request, _all_of(engine, search_id, architectures.of_search, views.architecture))
 
 
-@router.get("/{search_id}/rules", response_model=schemas.Page[schemas.Rule])
+@router.get("/{search_id}/rules", response_model=schemas.Page[rule_schemas.Rule])
 def list_rules(search_id: SearchId, request: Request, engine: Database) -> Response:
     """Where the architectures agree, with the evidence."""
     return tagged(request, _all_of(engine, search_id, rules.of_search, views.rule))

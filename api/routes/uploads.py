@@ -15,7 +15,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.requests import ClientDisconnect
 
-from api import schemas, views
+from api import dataset_schemas, views
 from api.deps import AppSettings, Database, Uploads, tagged
 from api.errors import ApiError
 from api.routes.datasets import is_built_in
@@ -98,9 +98,9 @@ def _two(ends: str) -> tuple[int, int]:
 @router.post(
     "",
     status_code=201,
-    response_model=schemas.Dataset,
+    response_model=dataset_schemas.Dataset,
     max_body_size=2**62,  # in place of the service's: `max_dataset_bytes` holds here, at once and while it is read
-    responses={200: {"model": schemas.Dataset, "description": "the name stands for this very content already"}},
+    responses={200: {"model": dataset_schemas.Dataset, "description": "the name stands for this very content already"}},
     openapi_extra={"requestBody": {"required": True, "content": dict.fromkeys(MEDIA_TYPES, _BODY)}},
 )
 async def add_dataset(

@@ -9,7 +9,7 @@ from api import show
 from api.bought import bought_table, held
 from api.figures import decimals
 from api.looks import looks, strip
-from api.schemas import Result
+from api.result_schemas import Result
 from nas.leading import leading
 
 CANDIDATES = [

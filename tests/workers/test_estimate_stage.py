@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from api.foreseen import sentence
-from api.schemas import Result
+from api.result_schemas import Result
 from nas.config.request import SearchRequest
 from nas.data.corpora import text_file
 from nas.errors import SearchFailed
