@@ -114,10 +114,11 @@ def _ratio(seeds: Sequence[Sequence[str]], family: str) -> Statement | None:
     ratios = [n / k if k else None for k, n in counts]
     known = [each for each in ratios if each is not None]
     has_range = len(told) >= RANGE_SEEDS and len(known) == len(told)
+    some = "every block" if mean == 1 else f"one block in {1 / mean:.1f}"
     return Statement(
         kind="ratio",
         family=family,
-        statement=f"one block in {1 / mean:.1f} is {family} (all blocks : {family} blocks {1 / mean:.1f} : 1)",
+        statement=f"{some} is {family} (all blocks : {family} blocks {1 / mean:.1f} : 1)",
         at=1 / mean,
         statistic=mean,
         low=low,

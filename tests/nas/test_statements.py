@@ -144,6 +144,11 @@ def test_a_ratio_has_a_t_interval_of_the_share() -> None:
     assert found.statement == "one block in 4.0 is attention (all blocks : attention blocks 4.0 : 1)"
 
 
+def test_a_ratio_of_one_says_every_block() -> None:
+    found = told(state(stacks("A..", ".AA", "..A")), "ratio")
+    assert found.statement == "every block is attention (all blocks : attention blocks 1.0 : 1)"
+
+
 def test_a_ratio_tells_its_range_from_six_seeds_on() -> None:
     found = told(state(stacks(*["AFFF"] * 5, "AAFF")), "ratio")
     assert (found.range_low, found.range_high, found.n_seeds) == (2, 4, 6)
