@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from itertools import takewhile
 from pathlib import Path
 from textwrap import dedent
 
+import pytest
+
 from api import show_dataset
+from nas.config.request import read_request
 from nas.ingest.options import Options
 from nas.ingest.read import ingest
 
-DATA = Path(__file__).parents[1] / "docs" / "data.md"
+ROOT = Path(__file__).parents[1]
+DATA = ROOT / "docs" / "data.md"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.json")), ids=lambda path: path.stem)
+def test_an_example_is_a_request_of_its_name(path: Path) -> None:
+    assert read_request(json.loads(path.read_text())).name == path.stem
 
 
 def test_the_dataset_that_is_shown_is_the_one_that_the_program_above_it_makes(tmp_path: Path) -> None:
