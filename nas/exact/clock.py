@@ -18,8 +18,9 @@ _limit: ContextVar[tuple[float, float]] = ContextVar("_limit", default=(math.inf
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Everything solved inside ends by then, wall time, with an answer or with InvalidInput."""
-    token = _limit.set((seconds, time.monotonic() + seconds))
+    """Everything solved inside ends by then, wall time, with an answer or InvalidInput; outer limits hold on."""
+    mine = (seconds, time.monotonic() + seconds)
+    token = _limit.set(min(mine, _limit.get(), key=lambda limit: limit[1]))
     try:
         yield
     finally:

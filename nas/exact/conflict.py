@@ -2,7 +2,8 @@
 
 The smallest set is found by hitting sets (Ignatiev et al. 2015, "Smallest MUS extraction with minimal hitting set
 dualization"): whatever can be met together leaves out at least one member of every conflict, so a conflict hits all
-that was left out so far; the smallest set that hits them, once it cannot be met, is a smallest conflict.
+that was left out so far; the smallest set that hits them, once it cannot be met, is a smallest conflict. Among dozens
+of constraints there can be thousands of conflicts, and that takes minutes: then one in which none is idle will do.
 """
 
 from __future__ import annotations
@@ -16,17 +17,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nas.budgets import told
-from nas.errors import Conflict, Infeasible
+from nas.errors import Conflict, Infeasible, InvalidInput
+from nas.exact import clock
 from nas.exact.constraint import Constraint, Frame, assemble
 from nas.exact.problem import Floats, Problem
 from nas.exact.solve import best, feasible, with_objective
 
+SMALLEST_S = 20.0  # for which the smallest conflict is looked for
+
 
 def explain(frame: Frame, constraints: Sequence[Constraint]) -> Infeasible:
-    """The smallest conflict among constraints that no architecture meets together, with its nearest feasible values."""
-    members = smallest(frame, constraints)
+    """The smallest conflict among constraints that no architecture meets together, with its nearest feasible values.
+
+    Where it takes too long to find: one that need not be the smallest, which the words then say.
+    """
+    doubt = ""
+    try:
+        with clock.within(SMALLEST_S):
+            members = smallest(frame, constraints)
+    except InvalidInput:
+        members = irreducible(frame, constraints)
+        doubt = f"; there may be a conflict of fewer constraints, {SMALLEST_S:g} s did not tell"
     found = tuple(_nearest(frame, constraints, members, index) for index in members)
-    return Infeasible(_in_words(found), found)
+    return Infeasible(_in_words(found) + doubt, found)
 
 
 def smallest(frame: Frame, constraints: Sequence[Constraint]) -> tuple[int, ...]:
@@ -38,6 +51,17 @@ def smallest(frame: Frame, constraints: Sequence[Constraint]) -> tuple[int, ...]
         if met is None or len(met) == len(constraints):  # the latter by rounding alone
             return tuple(sorted(wanted)) if met is None else tuple(range(len(constraints)))
         left_out.append(frozenset(range(len(constraints))) - met)
+
+
+def irreducible(frame: Frame, constraints: Sequence[Constraint]) -> tuple[int, ...]:
+    """Numbers of constraints that cannot be met together, and could be without any one of them; of all of them nothing
+    is feasible. One solution a constraint."""
+    kept = list(range(len(constraints)))
+    for index in range(len(constraints)):
+        others = [other for other in kept if other != index]
+        if feasible(assemble(frame, [constraints[other] for other in others])) is None:
+            kept = others
+    return tuple(kept)
 
 
 def _grown(frame: Frame, constraints: Sequence[Constraint], wanted: frozenset[int]) -> frozenset[int] | None:
