@@ -65,8 +65,16 @@ class Architecture:
     @property
     def hash(self) -> str:
         """sha256 of what the network is: the chosen blocks and options, whatever their labels."""
+        return self._hash(self.labels)
+
+    @property
+    def network(self) -> str:
+        """As `hash`, of `word`: equal where the same is computed, wherever slots are skipped."""
+        return self._hash(self.word)
+
+    def _hash(self, labels: Sequence[str]) -> str:
         by_label = {candidate.label: candidate for candidate in self.candidates}
-        slots = [[by_label[label].block, by_label[label].options] for label in self.labels]
+        slots = [[by_label[label].block, by_label[label].options] for label in labels]
         return hashlib.sha256(json.dumps(slots, sort_keys=True).encode()).hexdigest()
 
     def to_json(self, shape: Shape | None = None) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from nas.config.request import SearchRequest
 from nas.data.corpora import text_file
 from nas.errors import SearchFailed
 from nas.ingest.card import Dataset
+from nas.retrain import load_network
 from tests import tiny
 from workers.folder import FolderStore
 from workers.inline import InlineTrials
@@ -261,6 +263,30 @@ def test_later_stages_train_layouts_of_their_own_and_only_what_is_new(files: Fil
     assert len(upto.queued()) == before
     (compared,) = compare_layouts(upto.inputs, "rule: ratio", ["interleaved"], fresh, upto.store, upto.trials)
     assert (compared["first"], compared["second"], compared["n_seeds"]) == ("rule: ratio", "interleaved", 2)
+
+
+@pytest.mark.parametrize(("start", "n_trained"), [("scratch", 2), ("supernet", 3)])
+def test_one_network_in_other_slots_is_trained_once(files: Files, tmp_path: Path, start: str, n_trained: int) -> None:
+    upto = Stages(request(start=start, n_seeds=1), tmp_path, files)
+    labels = {"A": "attention", "F": "ffn", ".": "identity"}
+    placements = iter(["A.F.", ".AF."])
+    upto.derived = [
+        replace(
+            each,
+            architecture=Architecture(
+                tuple(labels[letter] for letter in next(placements)), each.architecture.candidates
+            ),
+        )
+        if each.role == "budget"
+        else each
+        for each in upto.derived
+    ]
+    trained = upto.retrain()
+    assert len(upto.queued()) == n_trained  # beside the parent
+    assert ("derived 2" in trained.layouts) == (start == "supernet")
+    winner = trained.derived
+    config = upto.inputs.request.network_config(winner.derived.architecture.labels, upto.inputs.request.task.vocab_size)
+    load_network(winner.best.path, config)  # its weights are of its own slots
 
 
 def test_a_warm_start_begins_lower_and_is_told(files: Files, tmp_path: Path) -> None:

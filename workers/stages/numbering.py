@@ -46,7 +46,7 @@ class Numbering:
         """The number of a network under a recipe: the one it has, or the next; `save` before it is used.
 
         Args:
-            network: hash of the architecture.
+            network: as `training.network_of` tells them apart.
             values: of hyper-parameters, by JSON pointer.
             teaches: it is trained to be a teacher, without one itself.
             architecture_id: what a new one is kept under.

@@ -13,7 +13,7 @@ from workers.stages.numbering import Numbering
 from workers.stages.passed_on import Derived, Inputs, Retrained, Searched, Trained
 from workers.stages.power import tell_by_retrainings, tell_by_searches
 from workers.stages.running import seeds_of
-from workers.stages.training import Recipe, train
+from workers.stages.training import Recipe, network_of, train
 from workers.store import Store
 from workers.trials import TrialRunner
 
@@ -34,7 +34,7 @@ def retrain(
     recipe = Recipe(searched.values, searched.sample, _teacher(inputs, store))
     wanted = [each for each in derived if each.role != "argmax"]
     draws = "random" in request.retrain.baselines
-    distinct = {each.architecture.hash for each in wanted}
+    distinct = {network_of(inputs, each.architecture) for each in wanted}
     power = [tell_by_searches(inputs, searched, len(seeds), store)] if draws or len(distinct) > 1 else []
     if request.retrain.start == "supernet":
         store.warn(
@@ -42,23 +42,23 @@ def retrain(
             "the baselines; to compare architectures alone, start from scratch"
         )
     trained = train(inputs, wanted, seeds, recipe, store, trials)
-    own = _own(derived, trained)
+    own = _own(inputs, derived, trained)
     layouts = {f"derived {place}" if place > 1 else "derived": each for place, each in enumerate(own, 1)}
     store.chosen(own[0].derived.id)
     for each in derived:
         for name in BASELINES:
             if each.role == ROLES.get(name, name):
-                layouts[name] = dataclasses.replace(trained[each.architecture.hash], derived=each)
+                layouts[name] = dataclasses.replace(trained[network_of(inputs, each.architecture)], derived=each)
     if draws:
         if len(trained) > 1 and len(seeds) > 1:
             power.append(tell_by_retrainings(inputs, [*trained.values()], len(seeds), store))
         stacks = _random(inputs, own, store)
         trained = train(inputs, stacks, seeds, recipe, store, trials)
-        layouts |= {each.role: trained[each.architecture.hash] for each in stacks}
+        layouts |= {each.role: trained[network_of(inputs, each.architecture)] for each in stacks}
     parent = layouts.get("present", layouts.get("interleaved"))
     if recipe.teacher is not None:
         teacher = train(inputs, [recipe.teacher], seeds, recipe.plain, store, trials)
-        layouts["teacher"] = teacher[recipe.teacher.architecture.hash]
+        layouts["teacher"] = teacher[network_of(inputs, recipe.teacher.architecture)]
     return Trained(layouts, parent, power)
 
 
@@ -92,12 +92,17 @@ def train_layouts(
     """
     numbering = Numbering(store.folder)
     wanted = {
-        name: keep(name, architecture, inputs, store, None, known=numbering.architecture_of(architecture.hash))
+        name: keep(
+            name, architecture, inputs, store, None, known=numbering.architecture_of(network_of(inputs, architecture))
+        )
         for name, architecture in layouts.items()
     }
     recipe = Recipe(values, sample, _teacher(inputs, store))
     trained = train(inputs, [*wanted.values()], seeds, recipe, store, trials)
-    return {name: dataclasses.replace(trained[each.architecture.hash], derived=each) for name, each in wanted.items()}
+    return {
+        name: dataclasses.replace(trained[network_of(inputs, each.architecture)], derived=each)
+        for name, each in wanted.items()
+    }
 
 
 def _teacher(inputs: Inputs, store: Store) -> Derived | None:
@@ -109,10 +114,12 @@ def _teacher(inputs: Inputs, store: Store) -> Derived | None:
     return keep(ROLES.get(name, name), baseline(name, request.space), inputs, store, None)
 
 
-def _own(derived: Sequence[Derived], trained: Mapping[str, Retrained]) -> list[Retrained]:
+def _own(inputs: Inputs, derived: Sequence[Derived], trained: Mapping[str, Retrained]) -> list[Retrained]:
     """The distinct derived architectures, best first: by validation, never by test."""
     own = {
-        each.architecture.hash: each for each in reversed(derived) if each.seed is not None and each.role != "argmax"
+        network_of(inputs, each.architecture): each
+        for each in reversed(derived)
+        if each.seed is not None and each.role != "argmax"
     }
     found = [dataclasses.replace(trained[network], derived=each) for network, each in own.items()]
     return sorted(found, key=lambda each: (each.val_loss, each.derived.seed))

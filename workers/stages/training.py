@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from nas.architecture import Architecture
 from nas.errors import SearchFailed
 from nas.retrain import RetrainResult, read_result
 from workers.stages.numbering import Numbered, Numbering
@@ -45,6 +46,14 @@ class Recipe:
         return dataclasses.replace(self, teacher=None, teaches=True)
 
 
+def network_of(inputs: Inputs, architecture: Architecture) -> str:
+    """What tells networks apart, of which equal ones are trained once.
+
+    Skipped slots do not, except for a warm start, whose weights belong to slots.
+    """
+    return architecture.hash if inputs.request.retrain.start == "supernet" else architecture.network
+
+
 def train(
     inputs: Inputs, wanted: Sequence[Derived], seeds: Sequence[int], recipe: Recipe, store: Store, trials: TrialRunner
 ) -> dict[str, Retrained]:
@@ -62,14 +71,14 @@ def train(
         trials: runs them.
 
     Returns:
-        By the hash of the architecture.
+        By `network_of`.
 
     Raises:
         TrainingFailed: a trial failed, of a grid all of a network.
     """
     distinct: dict[str, Derived] = {}
     for each in wanted:
-        distinct.setdefault(each.architecture.hash, each)
+        distinct.setdefault(network_of(inputs, each.architecture), each)
     teachers = train(inputs, [recipe.teacher], seeds, recipe.plain, store, trials) if recipe.teacher else {}
     beginnings = {seed: _beginning(inputs, seed, recipe, teachers, store) for seed in seeds}
     settings = _settings(inputs, recipe)
