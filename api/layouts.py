@@ -20,7 +20,7 @@ class RetrainedLayout(BaseModel):
     slots: list[str] = Field(description="the label of each slot")
     architecture: str = Field(description="its id")
     trials: list[str] = Field(description="ids of its trials, in the order of the seeds; equal networks share them")
-    lr: float = Field(description="peak one; of `retrain.lrs` what validates best with the first seed")
+    lr: float = Field(description="peak one; of `retrain.lrs` what validates best with the first `lr_seeds`")
     seeds: list[int]
     val_loss: list[float] = Field(description="by seed, on validation, bits per unit")
     test: list[float] = Field(description="by seed, on test, bits per unit")

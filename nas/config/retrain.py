@@ -48,8 +48,11 @@ class Retrain(Config):
     lrs: tuple[float, ...] = Field(
         (),
         max_length=8,
-        description="factors of method.lr: each architecture takes the one that validates best with the first seed; "
-        "empty: method.lr as it is",
+        description="factors of method.lr: each architecture takes the one that validates best with the first "
+        "lr_seeds; empty: method.lr as it is",
+    )
+    lr_seeds: int = Field(
+        1, ge=1, le=64, description="seeds that choose among lrs, all that there are at most; one can choose wrongly"
     )
     start: Literal["scratch", "supernet"] = Field(
         "scratch",
@@ -128,10 +131,11 @@ class Retrain(Config):
         others = [each for each in self.baselines if each != "random"]
         n_layouts = n_derived * self.k_best + len(others) + ("random" in self.baselines) * self.n_random
         n_layouts += self.distil is not None  # the teacher
-        grid = max(0, len(self.lrs) - 1)
+        lost = max(0, len(self.lrs) - 1)
+        grid, fresh_grid = (lost * min(self.lr_seeds, n_seeds) for n_seeds in (self.n_seeds, self.confirm_seeds))
         n_confirming = self.confirm_placements + 2 + len(self.fixed_baselines)
         n_confirming += self.distil is not None  # fresh seeds have teachers of their own
-        confirming = n_confirming * (self.confirm_seeds + grid) if self.confirm_seeds else 0
+        confirming = n_confirming * (self.confirm_seeds + fresh_grid) if self.confirm_seeds else 0
         return n_layouts * (self.n_seeds + grid) + confirming
 
 

@@ -417,6 +417,8 @@ def test_all_trainings_are_counted_before_they_are_run() -> None:
     assert confirming.most_trials(2) == 9 * (5 + 2) + (5 + 2 + 1 + 1) * (
         4 + 2
     )  # with par, and the teacher of each fresh seed
+    several = confirming.model_copy(update={"lr_seeds": 5})  # of the fresh ones there are 4
+    assert several.most_trials(2) == 9 * (5 + 2 * 5) + (5 + 2 + 1 + 1) * (4 + 2 * 4)
 
 
 @pytest.mark.parametrize(

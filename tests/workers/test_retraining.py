@@ -182,6 +182,26 @@ def test_each_architecture_takes_the_rate_that_validates_best_with_the_first_see
         assert not any(f"retrain-{n}-1" in losses for n in tried if n != number)  # what lost gets no other seed
 
 
+def test_several_seeds_choose_a_rate_together(files: Files, tmp_path: Path) -> None:
+    upto = Stages(request(lrs=[0.5, 1.0], lr_seeds=2, n_steps=3), tmp_path, files)
+    layouts = upto.retrain().layouts
+    losses: dict[str, float] = {}
+    for kind, data in upto.events:
+        if kind == "reports" and data["record"]["last"]:
+            losses[data["trial"]] = data["record"]["val_loss"]
+    known = json.loads((upto.store.folder / "retrainings.json").read_text())
+    for each in layouts.values():
+        number = int(each.trials[0].split("-")[1])
+        network = known[number]["network"]
+        means = {
+            n: (losses[f"retrain-{n}-0"] + losses[f"retrain-{n}-1"]) / 2
+            for n, entry in enumerate(known)
+            if entry["network"] == network
+        }
+        assert len(means) == 2
+        assert number == min(means, key=lambda n: means[n])
+
+
 def test_what_can_be_shown_is_told_before_any_retraining_and_again_before_the_random_ones(
     finished: tuple[Stages, Trained],
 ) -> None:
@@ -325,7 +345,7 @@ def test_the_next_best_of_each_seed_are_trained_too(files: Files, tmp_path: Path
     roles = [each.role for each in upto.derived]
     assert roles == ["argmax", "budget", "budget 2", "budget 3"] * 2
     trained = upto.retrain()
-    networks = {each.architecture.hash for each in upto.derived if each.role != "argmax"}
+    networks = {each.architecture.network for each in upto.derived if each.role != "argmax"}
     assert [*trained.layouts] == ["derived", *(f"derived {place}" for place in range(2, len(networks) + 1))]
     losses = [each.val_loss for each in trained.layouts.values()]
     assert losses == sorted(losses)

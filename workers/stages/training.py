@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from nas.architecture import Architecture
 from nas.errors import SearchFailed
 from nas.retrain import RetrainResult, read_result
@@ -59,8 +61,8 @@ def train(
 ) -> dict[str, Retrained]:
     """Train each distinct network with every seed; what has ended is read, what was cut off goes on.
 
-    With a grid of learning rates, each is tried with the first seed, and the one that validates best gets the others.
-    A rate with which training fails is out of the running.
+    With a grid of learning rates, each is tried with the first `retrain.lr_seeds`, and the one that validates best gets
+    the others. A rate with which training fails is out of the running.
 
     Args:
         inputs: of the search.
@@ -102,8 +104,9 @@ def train(
     if len(settings) == 1:
         chosen = dict.fromkeys(distinct, 0)
     else:
-        failures = run_all([*numbers], seeds[:1])
-        chosen = {network: _best(network, numbers, seeds[0], failures, store) for network in distinct}
+        first = seeds[: inputs.request.retrain.lr_seeds]
+        failures = run_all([*numbers], first)
+        chosen = {network: _best(network, numbers, first, failures, store) for network in distinct}
         _tell_ends(inputs, [(distinct[network], place) for network, place in chosen.items()], store)
     failures = run_all([*chosen.items()], seeds)
     if failures:
@@ -141,21 +144,29 @@ def _beginning(inputs: Inputs, seed: int, recipe: Recipe, teachers: Mapping[str,
 
 
 def _best(
-    network: str, numbers: Mapping[tuple[str, int], Numbered], seed: int, failures: Mapping[str, str], store: Store
+    network: str,
+    numbers: Mapping[tuple[str, int], Numbered],
+    seeds: Sequence[int],
+    failures: Mapping[str, str],
+    store: Store,
 ) -> int:
-    """The place in the grid that validates best with the first seed; of equals the first one.
+    """The place in the grid that validates best on the mean of these seeds; of equals the first one.
 
     Raises:
         TrainingFailed: training failed at each.
     """
-    losses = {}
-    keys = {place: TrialKey("retrain", each.number, seed) for (own, place), each in numbers.items() if own == network}
-    for place, key in keys.items():
-        if str(key) not in failures:
-            losses[place] = read_result(finished(store, key).path).val_loss
+    losses, failed = dict[int, float](), list[str]()
+    for (own, place), each in numbers.items():
+        if own != network:
+            continue
+        keys = [TrialKey("retrain", each.number, seed) for seed in seeds]
+        out = [str(key) for key in keys if str(key) in failures]
+        failed += out
+        if not out:
+            losses[place] = float(np.mean([read_result(finished(store, key).path).val_loss for key in keys]))
     if not losses:
-        last = list(keys.values())[-1]
-        raise TrainingFailed(f"trial {last} failed, as with every other of retrain.lrs: {failures[str(last)]}")
+        last = failed[-1]
+        raise TrainingFailed(f"trial {last} failed, as with every other of retrain.lrs: {failures[last]}")
     return min(losses, key=lambda place: (losses[place], place))
 
 

@@ -3086,10 +3086,16 @@ export interface components {
             n_random: number;
             /**
              * Lrs
-             * @description factors of method.lr: each architecture takes the one that validates best with the first seed; empty: method.lr as it is
+             * @description factors of method.lr: each architecture takes the one that validates best with the first lr_seeds; empty: method.lr as it is
              * @default []
              */
             lrs: number[];
+            /**
+             * Lr Seeds
+             * @description seeds that choose among lrs, all that there are at most; one can choose wrongly
+             * @default 1
+             */
+            lr_seeds: number;
             /**
              * Start
              * @description supernet: every architecture begins with the weights that the search trained for its blocks, which has trained those of the derived one most
@@ -3157,7 +3163,7 @@ export interface components {
             trials: string[];
             /**
              * Lr
-             * @description peak one; of `retrain.lrs` what validates best with the first seed
+             * @description peak one; of `retrain.lrs` what validates best with the first `lr_seeds`
              */
             lr: number;
             /** Seeds */
@@ -3587,6 +3593,7 @@ export interface components {
              *       "k_best": 1,
              *       "n_random": 2,
              *       "lrs": [],
+             *       "lr_seeds": 1,
              *       "start": "scratch",
              *       "confirm_seeds": 0,
              *       "confirm_placements": 5,
