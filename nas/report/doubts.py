@@ -15,6 +15,7 @@ from nas.report.outcome import compared, latency_verdict, modes
 from nas.report.placement import statements, verdict
 from nas.report.seeds import derived_by_seed, labels_of, looks_of, seeds_of
 
+_A_GRID = 2  # learning rates
 FEW = 5  # seeds below which an interval over them is too narrow more often than it says
 
 
@@ -122,17 +123,34 @@ def _baselines(data: ReportData) -> list[str]:
         found.append(
             "no random layout of equal cost was trained: how much of the difference a draw without search gives is open"
         )
-    lrs = [each.lr for each in trained(data) if each.lr is not None]
-    if not lrs:
-        found.append(
-            "all networks were trained at one learning rate; another may suit a baseline better (no grid was run)"
-        )
-    elif len(trained(data)) > 1 and len(set(lrs)) == 1:
-        found.append(f"every layout was trained at learning rate {lrs[0]:.4g}; another may suit one of them better")
     steps = read.whole(read.at(data.request, "retrain", "n_steps"))
     if steps is not None:
         after = words.count(steps, "weight update")
         found.append(f"quality is that after {after}: which layout leads after longer training is not shown")
+    return found
+
+
+def _rates(data: ReportData) -> list[str]:
+    rates: dict[tuple[str, ...], dict[float, str]] = {}
+    for each in trained(data):
+        if each.lr is not None:
+            rates.setdefault(each.slots, {}).setdefault(each.lr, each.name)
+    used = {lr for own in rates.values() for lr in own}
+    if not compared(data):
+        return []
+    if not used:
+        return ["all networks were trained at one learning rate; another may suit a baseline better (no grid was run)"]
+    if len(used) == 1 and len(rates) > 1 and len(read.items(read.at(data.request, "retrain", "lrs"))) < _A_GRID:
+        return [f"every layout was trained at learning rate {used.pop():.4g}; another may suit one of them better"]
+    found = []
+    for own in rates.values():
+        if len(own) > 1:
+            (lr, name), (other, again), *_ = own.items()
+            found.append(
+                f"{name} and {again} are one network, for which some seeds chose learning rate {lr:.4g} and others "
+                f"{other:.4g}: which one suits it is open, and so is what a wrong one cost; set retrain.lr_seeds to 3 "
+                "or more"
+            )
     return found
 
 
@@ -221,5 +239,5 @@ def _search(data: ReportData) -> list[str]:
 
 
 _ALL: tuple[Callable[[ReportData], list[str]], ...] = (
-    _comparisons, _seeds, _undecided, _baselines, _data, _latency, _rules, _search,
+    _comparisons, _seeds, _undecided, _baselines, _rates, _data, _latency, _rules, _search,
 )  # fmt: skip

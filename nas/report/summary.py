@@ -79,7 +79,8 @@ def _found(data: ReportData) -> list[Line]:
                 *_behind(origin), ".",
             ]
         )  # fmt: skip
-    lines += [_against(each) for each in compared(data)]
+    # Random placements are one comparison, all together, which the rules tell.
+    lines += [_against(each) for each in compared(data) if not str(read.at(each, "second")).startswith("rule random")]
     for each in modes(data)[:1]:
         ratio, low, high = (read.number(each.get(name)) for name in ("ratio", "low", "high"))
         lines.append(

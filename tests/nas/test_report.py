@@ -366,6 +366,10 @@ def test_a_deep_report_stays_small() -> None:
     assert len(parsed("512 slots").table("seed 1, most probable candidate").rows) == 513
 
 
+RATES = [
+    {**WHOLE.found["retrained"][0], "name": name, "lr": lr}
+    for name, lr in (("interleaved", 0.004), ("rule parent", 0.008))
+]
 DOUBTS: list[tuple[str, ReportData, str | None]] = [
     ("cannot tell", WHOLE, "derived against sandwich: the interval -0.0190 to +0.0210 holds both better and "
      "worse; with these "
@@ -388,6 +392,9 @@ DOUBTS: list[tuple[str, ReportData, str | None]] = [
     ("few pairs", changed(WHOLE, comparisons=[reported.comparison("derived", "x", -0.2, 0.01, n_seeds=2)]),
      "comparisons rest on 2 paired seeds: an interval over so few is a lower bound of the doubt"),
     ("one lr", WHOLE, "every layout was trained at learning rate 0.002; another may suit one of them better"),
+    ("two lrs", changed(WHOLE, retrained=RATES), "interleaved and rule parent are one network, for which some seeds "
+     "chose learning rate 0.004 and others 0.008: which one suits it is open, and so is what a wrong one cost; set "
+     "retrain.lr_seeds to 3 or more"),
     ("no grid", older(), "all networks were trained at one learning rate; another may suit a baseline better "
      "(no grid was run)"),
     ("one length", changed(WHOLE, lengths=None),
@@ -445,6 +452,14 @@ def test_what_was_run_well_leaves_none_of_the_doubts_about_it() -> None:
         "one length",
     ):
         assert part not in text
+
+
+def test_random_placements_are_told_by_the_rules_and_not_one_by_one() -> None:
+    names = ("rule random 1", "rule parent")
+    held = changed(WHOLE, comparisons=[reported.comparison("rule", name, -0.2, 0.01) for name in names])
+    begins = markdown(held).split("## ")[0]
+    assert "Rule against rule parent" in begins
+    assert "rule random" not in begins
 
 
 def test_seeds_that_differ_are_told_by_their_slots() -> None:
