@@ -210,9 +210,8 @@ def test_what_a_restart_tells_again_is_kept_once(claimed: Claimed) -> None:
         told.append(claimed.recorder.rule(statement))
     assert told[0] is not None
     assert told[0] == told[1]
-    assert (
-        claimed.recorder.rule({**statement, "verdict": "not supported"}) == told[0]
-    )  # the same row, brought up to date
+    changed = {**statement, "verdict": "not supported"}
+    assert claimed.recorder.rule(changed) == told[0]  # the same row, brought up to date
     kinds = claimed.kinds()
     assert (kinds.count("warning"), kinds.count("rule")) == (1, 2)
 
