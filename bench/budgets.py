@@ -27,7 +27,7 @@ import torch
 
 from bench import enumerate as enumerated
 from bench import planted
-from bench.kept import ROOT, fill, paired
+from bench.kept import KEPT, fill, paired
 from nas.budgets import bounds
 from nas.config.request import SearchRequest, read_request
 from nas.data.enumerated import EMPTY, LENGTH, N_STEPS, PLANTED, REACHED, SEEDS, STACKS, TEXT, Run, canonical, load
@@ -146,7 +146,7 @@ def main() -> None:
     parser.add_argument("--tasks", nargs="+", default=list(TASKS), choices=[*PLANTED, TEXT])
     parser.add_argument("--shares", nargs="+", type=float, default=list(SHARES), help="quantiles of the stacks' costs")
     parser.add_argument("--seeds", type=int, default=1, help="searches of each budget")
-    parser.add_argument("--folder", type=Path, default=ROOT / "build" / "budgets", help="of the rows")
+    parser.add_argument("--folder", type=Path, default=KEPT / "budgets", help="of the rows")
     arguments = parser.parse_args()
     rows = list(judged(arguments.tasks, arguments.shares, arguments.seeds, arguments.folder))
     print(

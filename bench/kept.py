@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).parent.parent
+KEPT = ROOT / "bench" / "results"  # rows of long benches, committed with the tables that are made of them
 
 
 def commit() -> str:

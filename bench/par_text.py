@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from bench.kept import ROOT, commit, locked, mapping
+from bench.kept import KEPT, commit, locked, mapping
 from bench.par_plan import (
     COLUMNS,
     LATENCY,
@@ -182,7 +182,7 @@ def _write(path: Path, text: str) -> None:
 
 def main(arguments: Sequence[str] | None = None, setup: Setup | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, default=ROOT / "build" / "par_text", help="of what is kept")
+    parser.add_argument("--folder", type=Path, default=KEPT / "par_text", help="of what is kept")
     parser.add_argument("--workers", type=int, default=1, help="processes, one thread each")
     parser.add_argument("--limit", type=int, help="searches and trainings to make at most")
     parser.add_argument("--estimate", action="store_true", help="say how long all of it takes instead")

@@ -47,7 +47,7 @@ from torch import Generator
 
 from bench import enumerate as enumerated
 from bench.broken import ENGINES, SOUND
-from bench.kept import ROOT, commit, line, locked
+from bench.kept import KEPT, commit, line, locked
 from nas.budgets import bounds
 from nas.config.request import SearchRequest, read_request
 from nas.config.task import DataSizes, Task
@@ -469,7 +469,7 @@ def main() -> None:
     parser.add_argument("--nightly", action="store_true", help="40 searches of each part")
     parser.add_argument("--broken", choices=sorted(ENGINES), default=SOUND, metavar="NAME", help=", ".join(ENGINES))
     parser.add_argument("--workers", type=int, default=1, help="processes, one thread each")
-    parser.add_argument("--folder", type=Path, default=ROOT / "build" / "planted", help="of what is kept")
+    parser.add_argument("--folder", type=Path, default=KEPT / "planted", help="of what is kept")
     parser.add_argument("--show", action="store_true", help="print what is there")
     read = parser.parse_args()
     n_seeds = 40 if read.nightly else read.seeds

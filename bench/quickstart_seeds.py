@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from scipy import stats
 
-from bench.kept import ROOT, commit
+from bench.kept import KEPT, ROOT, commit
 from nas.config.request import SearchRequest
 from nas.cost import LatencyTable
 from nas.errors import SearchFailed
@@ -121,7 +121,7 @@ def show(folder: Path) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--request", type=Path, default=ROOT / "examples" / "quickstart.json")
-    parser.add_argument("--folder", type=Path, default=ROOT / "build" / "quickstart_seeds", help="of what is kept")
+    parser.add_argument("--folder", type=Path, default=KEPT / "quickstart_seeds", help="of what is kept")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--show", action="store_true", help="print what is there instead")
     read = parser.parse_args(arguments)

@@ -29,7 +29,7 @@ from typing import Any
 import torch
 
 from bench.broken import SOUND
-from bench.kept import ROOT, commit, line, locked, paired
+from bench.kept import KEPT, commit, line, locked, paired
 from bench.planted import METHOD, Trainings, request_of, searched, setup_of, wilson, wrong_stack
 from nas.data.enumerated import EMPTY, PLANTED, RUN_COLUMNS, RUNS, Row, load, to_values
 
@@ -202,7 +202,7 @@ def main() -> None:
     )
     parser.add_argument("--tasks", nargs="+", choices=PLANTED, default=list(PLANTED), metavar="TASK")
     parser.add_argument("--seeds", type=int, default=3, help="searches of each remedy and task")
-    parser.add_argument("--folder", type=Path, default=ROOT / "build" / "remedies", help="of what is kept")
+    parser.add_argument("--folder", type=Path, default=KEPT / "remedies", help="of what is kept")
     parser.add_argument("--show", action="store_true", help="print what is there")
     read = parser.parse_args()
     if not read.show:

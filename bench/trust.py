@@ -30,7 +30,7 @@ import torch
 
 from bench import enumerate as enumerated
 from bench import par_text
-from bench.kept import ROOT, commit, locked, mapping
+from bench.kept import KEPT, commit, locked, mapping
 from bench.par_plan import COLUMNS as RUN_COLUMNS
 from bench.par_plan import RUNS, architecture_of, to_line
 from bench.planted import setup_of
@@ -133,9 +133,9 @@ def main(arguments: Sequence[str] | None = None, sizes: Sizes | None = None) -> 
     parser.add_argument("--seeds", type=int, default=1, help="supernets of each part")
     parser.add_argument("--workers", type=int, default=1, help="processes, one thread each")
     parser.add_argument("--limit", type=int, help="supernets and trainings to make at most")
-    parser.add_argument("--folder", type=Path, default=ROOT / "build" / "trust", help="of what is kept")
+    parser.add_argument("--folder", type=Path, default=KEPT / "trust", help="of what is kept")
     parser.add_argument(
-        "--text-folder", type=Path, default=ROOT / "build" / "par_text", help="of bench/par_text.py, for 12-slots"
+        "--text-folder", type=Path, default=KEPT / "par_text", help="of bench/par_text.py, for 12-slots"
     )
     parser.add_argument("--show", action="store_true", help="print what is there instead")
     read = parser.parse_args(arguments)

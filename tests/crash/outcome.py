@@ -107,6 +107,7 @@ def _timeless(result: dict[str, Any]) -> dict[str, Any]:
     kept = {name: value for name, value in result.items() if name not in of_time}
     kept["retrained"] = [{**each, "architecture": None, "trials": None} for each in result["retrained"]]  # ids
     kept["comparisons"] = [{**each, "latency": None} for each in result["comparisons"]]
+    kept |= {"rule": {**result["rule"], "id": None}, "rules": [{**each, "id": None} for each in result["rules"]]}
     return {**kept, "search": {name: value for name, value in result["search"].items() if name != "id"}}
 
 
