@@ -25,6 +25,8 @@ class SeedProbabilities(BaseModel):
     path: list[int] | None = Field(None, description="(L,) what the parsimony pass left; null without one")
     effect_nats: list[list[float | None]] | None = Field(None, description="(L, K), as in `/probabilities`")
     effect_se: list[list[float | None]] | None = Field(None, description="(L, K) standard error of effect_nats")
+    finalists: list[list[int]] | None = Field(None, description="(F, L), as in `/probabilities`")
+    finalist_nats: list[float] | None = Field(None, description="(F,), as in `/probabilities`")
 
 
 class KeptBound(BaseModel):

@@ -143,6 +143,11 @@ class Probabilities(BaseModel):
         "where it was not tried"
     )
     effect_se: list[list[float | None]] | None = Field(description="(L, K) standard error of effect_nats")
+    finalists: list[list[int]] | None = Field(
+        description="(F, L) columns of the networks that did best by shared weights within every bound before the "
+        "parsimony pass, best first; null before it"
+    )
+    finalist_nats: list[float | None] | None = Field(description="(F,) their held-out losses, nats per token")
 
 
 class Architecture(BaseModel):

@@ -167,13 +167,16 @@ def probabilities(row: Matrices, *, evidence: bool) -> schemas.Probabilities:
         path=row.path,
         effect_nats=row.effect_nats if evidence else None,
         effect_se=row.effect_se if evidence else None,
+        finalists=row.finalists if evidence else None,
+        finalist_nats=row.finalist_nats if evidence else None,
     )
 
 
 def streamed(rows: tuple[Report, Matrices]) -> dict[str, Any]:
-    """A row as a `reports` event carries it: curves and matrices together."""
+    """A row as a `reports` event carries it: curves and matrices together, without what nobody watches."""
     curves, matrices = rows
-    beside = {name: value for name, value in vars(matrices).items() if name not in ("trial_id", "step", "updates")}
+    unwatched = ("trial_id", "step", "updates", "finalists", "finalist_nats")
+    beside = {name: value for name, value in vars(matrices).items() if name not in unwatched}
     return {**report(curves).model_dump(exclude={"trial"}), **beside}
 
 

@@ -169,7 +169,21 @@ reports = Table(
     _json("path"),
     _json("effect_nats"),
     _json("effect_se"),
-    *_json_checks("probabilities", "null_gaps", "updates", "z", "path", "effect_nats", "effect_se"),
+    _json("finalists"),
+    _json("finalist_nats"),
+    *_json_checks(
+        *(
+            "probabilities",
+            "null_gaps",
+            "updates",
+            "z",
+            "path",
+            "effect_nats",
+            "effect_se",
+            "finalists",
+            "finalist_nats",
+        )
+    ),
 )
 
 checkpoints = Table(

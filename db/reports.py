@@ -36,7 +36,17 @@ _SCALARS = (
     "tokens_per_s",
 )
 _WORDS = ("phase", "warning", "not_learnt", "cut_short")
-_MATRICES = ("probabilities", "null_gaps", "updates", "z", "path", "effect_nats", "effect_se")
+_MATRICES = (
+    "probabilities",
+    "null_gaps",
+    "updates",
+    "z",
+    "path",
+    "effect_nats",
+    "effect_se",
+    "finalists",
+    "finalist_nats",
+)
 
 # Equal whenever a step is executed again on the same device. `tokens_per_s` is a rate, and max_minutes may end a trial
 # at another step, which then says so.
@@ -89,6 +99,10 @@ class Record(Protocol):
     def effect_nats(self) -> list[list[float | None]] | None: ...
     @property
     def effect_se(self) -> list[list[float | None]] | None: ...
+    @property
+    def finalists(self) -> list[list[int]] | None: ...
+    @property
+    def finalist_nats(self) -> list[float] | None: ...
     @property
     def warning(self) -> str | None: ...
     @property
@@ -168,7 +182,8 @@ class Report:
 
 @dataclass(frozen=True)
 class Matrices:
-    """The JSON columns of a row: null_gaps and path (L,), the others (L, K); None where not finite, or not tried."""
+    """The JSON columns of a row: null_gaps and path (L,), finalists (F, L), their nats (F,), the others (L, K); None
+    where not finite, or not tried."""
 
     trial_id: str
     step: int
@@ -179,6 +194,8 @@ class Matrices:
     path: list[int] | None
     effect_nats: list[list[float | None]] | None
     effect_se: list[list[float | None]] | None
+    finalists: list[list[int]] | None
+    finalist_nats: list[float | None] | None
 
 
 def insert(connection: Connection, lease: Lease, new: Sequence[NewReport]) -> Inserted:

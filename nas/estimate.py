@@ -6,6 +6,7 @@ Ours. L slots, K candidates.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -82,11 +83,12 @@ def estimate(
     score_s = seconds_of(lambda: [both.losses(both.path_nats(path)) for path in paths]) / n_candidates
     n_alpha = int((method.settle_start - method.warmup_steps) * method.alpha_share / (1 - method.alpha_share))
     n_rankings = 2 if method.settle_start < method.n_steps else 0
+    n_looks = min(method.n_looks, math.prod(map(sum, request.space.allowed)))
     found = {
         "weight_s": method.n_steps * weight_s,
         "alpha_s": n_alpha * alpha_s,
         "report_s": _n_records(method) * record_s,
-        "rank_s": n_rankings * (n_slots * (n_candidates - 1) + 1) * score_s,
+        "rank_s": (n_rankings * (n_slots * (n_candidates - 1) + 1) + n_looks) * score_s,
     }
     pass_ = _of_the_pass(method, n_slots, weight_s, record_s, score_s)
     return Estimate(int(sum(memory.values())), sum(found.values()), sum(pass_.values()), {**memory, **found, **pass_})

@@ -20,10 +20,11 @@ def k_best(
 ) -> list[Architecture]:
     """The k best distinct networks of a search's last record, best first; fewer where there are no more.
 
-    By the nats that the parsimony pass measured, or where there was none by log-probability. What was never tried has
-    no nats of its own: it counts as good where alpha could not tell it from the path's, else as many as its
-    log-probability lies behind. So where a budget leaves room, the runners-up spend it on undecided slots: that such a
-    block pays shows only in a longer training than the pass gives it, and so is for the retrainings to say.
+    The first is the derived one. Behind a parsimony pass its finalists follow, whole networks that did best by shared
+    weights before it (nas.finalists), and then, as where there was no pass, what the exact derivation finds next: by
+    the nats that the pass measured, or by log-probability. What was never tried has no nats of its own: it counts as
+    good where alpha could not tell it from the path's, else as many as its log-probability lies behind. All this names
+    what is worth a training of its own; that training says which is best.
 
     Args:
         request: of the search.
@@ -39,7 +40,11 @@ def k_best(
     space, slot_costs = request.space, table.slot_ms(request.space)
     found = ranked(space, slot_costs, record, "probability" if record.path is None else "nats")
     problem = assemble(frame(space, found.scores, slot_costs), [of_bound(bound) for bound in bounds])
-    return [
-        Architecture(tuple(space.labels[choice] for choice in each.choices), space.candidates, found.undecided)
-        for each in best(problem, k)
-    ]
+    answers = [each.choices for each in best(problem, k)]
+    finalists = [tuple(each) for each in record.finalists or () if all(bound.holds(each) for bound in bounds)]
+    networks: dict[tuple[str, ...], Architecture] = {}
+    for choices in (*answers[:1], *finalists, *answers[1:]):
+        labels = tuple(space.labels[choice] for choice in choices)
+        architecture = Architecture(labels, space.candidates, found.undecided)
+        networks.setdefault(architecture.word, architecture)
+    return list(networks.values())[:k]

@@ -25,6 +25,7 @@ from nas.data.objectives import Batch
 from nas.data.parts import Parts
 from nas.data.streams import HeldOut, Stream, held_out
 from nas.derive import derive
+from nas.finalists import Choices, finalists
 from nas.gumbel import path_factor, sample, sample_pair, straight_through, temperature
 from nas.network import Memory
 from nas.one_search import search as search
@@ -48,7 +49,8 @@ from nas.training import (
     weights_optimiser,
 )
 
-# Of the trial's seed, one per use of chance; by their places, so that a new one comes last. Retraining has 8 and 9.
+# Of the trial's seed, one per use of chance; by their places, so that a new one comes last. Finalists have 7,
+# retraining 8 and 9.
 _STREAMS = ("weight_data", "alpha_data", "paths", "noise", "signs", "dropout", "sampled")
 
 _SAMPLED = 2  # paths drawn from softmax(alpha) at each report
@@ -103,6 +105,7 @@ class Search:
         self.settle_start = self.method.settle_start  # earlier once alpha has converged
         self.winners: list[int] | None = None  # of each slot by held-out loss, where settling began
         self.pruning: Pruning | None = None
+        self.finalists: list[tuple[Choices, float]] = []  # with their losses; none before the parsimony pass
         self.told: list[str] = []  # names of the guards that have spoken
         self.step = 0
         self.seconds = 0.0  # of the attempts before this one
@@ -147,7 +150,7 @@ class Search:
     def _affordable_path(self) -> Sequence[int]:
         """The most probable path within all bounds of the budget, by the table."""
         path, bounded = self.leading_path(), self.pressure.bounds
-        if self._affordable(path):
+        if self.affordable(path):
             return path
         found = derive(
             self.alphas.probabilities().numpy(),
@@ -158,7 +161,8 @@ class Search:
         )
         return [self.space.labels.index(label) for label in found.labels]
 
-    def _affordable(self, path: Sequence[int]) -> bool:
+    def affordable(self, path: Sequence[int]) -> bool:
+        """Whether a path is within every bound of the budget."""
         return all(bound.holds(path) for bound in self.pressure.bounds)
 
     # -- one step of each kind ------------------------------------------------------------------------------------
@@ -198,7 +202,8 @@ class Search:
         if self.winners is not None:
             self._found += flips(self.winners, self._swapped_losses(), self.updates, self.space.labels)
         if self.method.prune_steps:
-            self.pruning = Pruning(self, self._affordable_path())
+            begin, self.finalists = finalists(self, tuple(self._affordable_path()))
+            self.pruning = Pruning(self, begin)
 
     def _swapped_losses(self) -> Tensor:
         self.supernet.eval()
@@ -415,6 +420,8 @@ class Search:
             path=None if self.pruning is None else list(self.pruning.path),
             effect_nats=None if self.pruning is None else [list(row) for row in self.pruning.effect_nats],
             effect_se=None if self.pruning is None else [list(row) for row in self.pruning.effect_se],
+            finalists=None if self.pruning is None else [list(path) for path, _ in self.finalists],
+            finalist_nats=None if self.pruning is None else [nats for _, nats in self.finalists],
             warning="\n".join(found) or None,
             not_learnt=not_learnt,
             cut_short=cut_short,
@@ -462,7 +469,7 @@ class Search:
         leading = guards.leads(probabilities, gaps, pressed=pressed)
         n_identities = int((self.identity[list(path)] & leading).sum())
         if "collapse" not in self.told and n_identities > len(path) / 2:
-            other = guards.without_identity(path, probabilities, self.allowed, self.identity, self._affordable)
+            other = guards.without_identity(path, probabilities, self.allowed, self.identity, self.affordable)
             if other != list(path):  # else a budget asks for just that
                 found["collapse"] = guards.identity_collapse(
                     n_identities, hard, self.losses(self.path_nats(other)), self.method.prune_nats, pressed=pressed
@@ -500,6 +507,7 @@ class Search:
             "winners": self.winners,
             "told": self.told,
             "pruning": None if self.pruning is None else self.pruning.state(),
+            "finalists": self.finalists,
         }
         checkpoint.write(path, tensors, state)
 
@@ -528,6 +536,7 @@ class Search:
         self.stability.restore(state["stability"])
         self.settle_start, self.winners, self.told = state["settle_start"], state["winners"], state["told"]
         self._reported = _Reported(self.step, self.alphas.probabilities(), self.alphas.n_updates)
+        self.finalists = [(tuple(path), nats) for path, nats in state.get("finalists", ())]  # none of before there were
         if state["pruning"] is not None:
             self.pruning = Pruning(self, state["pruning"]["path"])
             self.pruning.restore(checkpoint.prefixed("pruning", tensors), state["pruning"])

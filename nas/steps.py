@@ -41,6 +41,9 @@ class StepRecord:
             other slots as they were when it was tried, both fine-tuned alike; an edit of another slot that was kept
             later is not in it; 0 for the path's own; None where it was not tried.
         effect_se: (L, K) standard error of the same.
+        finalists: (F, L) the networks that do best by shared weights, within every bound, best first, each with the
+            candidate of its slots; None before the parsimony pass.
+        finalist_nats: (F,) their held-out losses, nats per token, by the weights that the pass began with.
         warning: what guards found since the last record, and of the last one whether time was up, a line each; None:
             nothing. In a rerun it may differ with `last`.
         not_learnt: why nothing should be derived of a search that ends here, also a line of `warning`; None: it has
@@ -72,6 +75,8 @@ class StepRecord:
     path: list[int] | None = None
     effect_nats: list[list[float | None]] | None = None
     effect_se: list[list[float | None]] | None = None
+    finalists: list[list[int]] | None = None
+    finalist_nats: list[float] | None = None
     warning: str | None = None
     not_learnt: str | None = None
     cut_short: str | None = None

@@ -40,12 +40,12 @@ def test_a_planted_task_that_was_solved_leaves_no_loss() -> None:
 
 def test_a_stack_as_good_as_the_best_passes_and_a_worse_one_does_not(tmp_path: Path) -> None:
     best = budgets.best_feasible("lookup", budgets.budget_of("lookup", 0.3))
-    losses = {best: [0.0, 0.0, 0.0], "F": [2.0, 2.1, 1.9]}
+    losses = {best: [0.0] * 4, "F": [2.0, 2.1, 1.9, 2.0]}
     for stack, values in losses.items():
-        wanted = [{"task": "lookup", "stack": stack, "seed": seed} for seed in range(3)]
+        wanted = [{"task": "lookup", "stack": stack, "seed": seed} for seed in range(4)]
         fill(tmp_path / "trainings.json", wanted, lambda task, stack, seed, of=values: {"loss": of[seed]}, ["loss"])
-    for stack, passed in ((best, True), ("F", False)):
-        row = budgets.judge({"task": "lookup", "share": 0.3, "seed": 0, "stack": stack}, tmp_path)
-        assert row["passed"] is passed, row
-    nothing = budgets.judge({"task": "lookup", "share": 0.3, "seed": 0, "stack": ""}, tmp_path)
+    for stacks, chosen in ((["..F", f"{best}.."], best), (["F.."], "F")):
+        row = budgets.judge({"task": "lookup", "share": 0.3, "seed": 0, "stacks": stacks}, tmp_path)
+        assert (row["stack"], row["passed"]) == (chosen, chosen == best), row
+    nothing = budgets.judge({"task": "lookup", "share": 0.3, "seed": 0, "stacks": []}, tmp_path)
     assert (nothing["passed"], nothing["difference"]) == (False, None)

@@ -139,6 +139,8 @@ def _describe(inputs: Inputs, searched: Searched, derived: list[Derived], store:
                 "path": record.path,
                 "effect_nats": record.effect_nats,
                 "effect_se": record.effect_se,
+                "finalists": record.finalists,
+                "finalist_nats": record.finalist_nats,
             }
             for seed, record in sorted(searched.last.items())
         ],

@@ -102,6 +102,11 @@ class Method(Config):
         return math.ceil(self.prune_share * self.n_steps) if self.prune_steps else 0
 
     @property
+    def n_looks(self) -> int:
+        """Whole networks that are scored before the parsimony pass, at most: together some 5 to 10% of the search."""
+        return math.ceil(self.n_steps / 16) if self.prune_steps else 0
+
+    @property
     def most_steps(self) -> int:
         """Weight updates that a search may take, its parsimony pass included: what progress is counted against."""
         last = 2 * (self.prune_steps + self.prune_steps // 4)  # of path and variant a first glance, and all of it

@@ -119,6 +119,7 @@ def fill(engine: Engine) -> None:
         every |= {"phase": "prune", "path": [0, 1], "warning": "identity took 5 of 6 slots"}
         every |= {"not_learnt": "no better than at step 0", "cut_short": "ended after 10 of 40"}
         every |= {name: [[0.0, None, 1.5], [None, 0.0, None]] for name in ("z", "effect_nats", "effect_se")}
+        every |= {"finalists": [[0, 1], [1, 2]], "finalist_nats": [1.5, 1.75]}
         checkpoints.acknowledge(
             connection,
             lease,

@@ -226,6 +226,19 @@ def test_reports_from_before_how_a_trial_ended_are_kept(url: str, engine: Engine
     assert (content(engine), schema(url)) == (old, before)
 
 
+def test_reports_from_before_finalists_are_kept(url: str, engine: Engine) -> None:
+    fill(engine)
+    assert migrate.downgrade(url, "0004") == "0004"
+    old, before = content(engine), schema(url)
+    assert not {"finalists", "finalist_nats"} & set(old["reports"][0])
+    assert migrate.upgrade(url, "0005") == "0005"
+    new = content(engine)
+    assert shared(new, old) == shared(old, new)
+    assert {(row["finalists"], row["finalist_nats"]) for row in new["reports"]} == {(None, None)}
+    assert migrate.downgrade(url, "0004") == "0004"
+    assert (content(engine), schema(url)) == (old, before)
+
+
 def test_foreign_version_table_is_left_alone(empty_url: str) -> None:
     """Optuna's tables bring an alembic_version of their own."""
     engine = create_engine(empty_url)

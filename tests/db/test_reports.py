@@ -56,6 +56,8 @@ def test_record_comes_back_bit_by_bit(engine: Engine) -> None:
         path=[1],
         effect_nats=[[0.1 + 0.2, None]],
         effect_se=[[1e-9, None]],
+        finalists=[[1], [0]],
+        finalist_nats=[0.1 + 0.2, 1.5],
         warning="slot 0: ranking flipped",
         not_learnt="no better than at step 0",
         cut_short="ended after 10 of 40",

@@ -60,7 +60,7 @@ def test_seconds_are_steps_of_each_kind_times_what_one_takes(monkeypatch: pytest
     assert found.parts["weight_s"] == 100 * 2
     assert found.parts["alpha_s"] == 17 * 3  # behind every fourth of the 70 weight steps of the search phase
     assert found.parts["report_s"] == 51 * 4 * 0.5  # at 0 and every second step; mixture, leading and two drawn paths
-    assert found.parts["rank_s"] == 2 * (n_slots * (n_candidates - 1) + 1) * 0.5
+    assert found.parts["rank_s"] == (2 * (n_slots * (n_candidates - 1) + 1) + request.method.n_looks) * 0.5
     assert found.seconds == sum(found.parts[name] for name in ("weight_s", "alpha_s", "report_s", "rank_s"))
     method = request.method
     n_updates = method.most_steps - 100
@@ -72,7 +72,8 @@ def test_seconds_are_steps_of_each_kind_times_what_one_takes(monkeypatch: pytest
         sum(found.parts[f"prune_{name}_s"] for name in ("updates", "looks", "reports"))
     )
     request, parts, table = trial(**steps, prune_steps=0)
-    assert estimate(request, parts, table, clock=lambda: worked).prune_seconds == 0
+    found = estimate(request, parts, table, clock=lambda: worked)
+    assert found.prune_seconds == 0
     worked = 0.0
     search = Search(request, parts=parts, table=table)
     assert len([*search.run()]) == 51

@@ -82,3 +82,17 @@ def test_no_network_cannot_be_asked_for() -> None:
     asked = request()
     with pytest.raises(InvalidInput, match=r"^k is 0; at least one architecture must be asked for$"):
         k_best(asked, tiny.table(asked.space), RECORD, [], 0)
+
+
+def test_finalists_of_a_search_come_behind_what_it_derived_each_network_once_and_within_the_bounds() -> None:
+    asked = request(ms=7.0)
+    table = tiny.table(asked.space)
+    record = StepRecord(
+        9, probabilities=RECORD.probabilities, null_gaps=RECORD.null_gaps, path=[3, 1],
+        effect_nats=[[0.02, 0.5, 0.9, 0.0, 0.3], [0.7, 0.0, 0.01, 0.6, 0.8]],
+        effect_se=[[0.01] * 5, [0.01] * 5],
+        finalists=[[0, 4], [1, 1], [2, 3], [3, 1], [3, 2]],
+    )  # fmt: skip
+    found = k_best(asked, table, record, bounds(asked, table), 4)
+    # attention and mgk would take 7.5 ms; .S and S. are one network
+    assert [str(each) for each in found] == ["SF", "FF", ".S", "AF"]

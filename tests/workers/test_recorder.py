@@ -106,6 +106,7 @@ def test_everything_that_a_record_says_comes_back(claimed: Claimed) -> None:
             values[field.name] = 0.1 + 0.2
     values |= {name: [[0.25, 0.75]] for name in ("probabilities", "z")} | {"null_gaps": [0.5]}
     values |= {name: [[None, 0.0]] for name in ("effect_nats", "effect_se")}
+    values |= {"finalists": [[1]], "finalist_nats": [0.1 + 0.2]}
     sent = StepRecord(step=50, **values)
     claimed.recorder.report(KEY, Report(sent, None, "here"))
     assert claimed.recorder.records(KEY) == [sent]

@@ -8,12 +8,9 @@ Revision: 0004.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import sqlalchemy as sa
-from alembic import op
-from alembic.operations import BatchOperations
+
+from db.migrations.reports_table import reports
 
 revision = "0004"
 down_revision = "0003"
@@ -21,20 +18,6 @@ branch_labels = None
 depends_on = None
 
 SENTENCES = ("not_learnt", "cut_short")
-
-
-@contextmanager
-def reports() -> Iterator[BatchOperations]:
-    """The table, to be changed. SQLite makes it anew, and cannot while the view reads it; the view stays as it is."""
-    if op.get_bind().dialect.name != "sqlite":
-        with op.batch_alter_table("reports") as batch:
-            yield batch
-        return
-    view = op.get_bind().scalar(sa.text("SELECT sql FROM sqlite_master WHERE name = 'probability_cells'"))
-    op.execute("DROP VIEW probability_cells")
-    with op.batch_alter_table("reports", recreate="always") as batch:
-        yield batch
-    op.execute(view)
 
 
 def upgrade() -> None:

@@ -2691,6 +2691,16 @@ export interface components {
              * @description (L, K) standard error of effect_nats
              */
             effect_se: (number | null)[][] | null;
+            /**
+             * Finalists
+             * @description (F, L) columns of the networks that did best by shared weights within every bound before the parsimony pass, best first; null before it
+             */
+            finalists: number[][] | null;
+            /**
+             * Finalist Nats
+             * @description (F,) their held-out losses, nats per token
+             */
+            finalist_nats: (number | null)[] | null;
         };
         /**
          * Problem
@@ -3865,6 +3875,16 @@ export interface components {
              * @description (L, K) standard error of effect_nats
              */
             effect_se?: (number | null)[][] | null;
+            /**
+             * Finalists
+             * @description (F, L), as in `/probabilities`
+             */
+            finalists?: number[][] | null;
+            /**
+             * Finalist Nats
+             * @description (F,), as in `/probabilities`
+             */
+            finalist_nats?: number[] | null;
         };
         /**
          * ServeMode
