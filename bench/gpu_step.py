@@ -3,7 +3,8 @@
 Weight steps and alpha steps of a large space (d 1024, T 1024, 32 slots, bfloat16), each against the arithmetic that
 the formulas of the catalogue count for it: a weight step is three forward passes of its path, an alpha step by
 straight-through two of its path and one of every other candidate. The peak is that of a square bfloat16 product,
-measured in the same run. Goal: 45% for weight steps.
+measured in the same run. Goal: 45% for weight steps. Beside it what bench/search_step.py shows on a processor: both
+against derived models alone, and how the peak of memory grows from 3 to 8 candidates of the same kinds.
 
     python bench/gpu_step.py
     python bench/gpu_step.py --device cpu --tiny    # toy sizes in float32, to see that it runs
@@ -15,13 +16,13 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
-from bench.search_step import KINDS, data, table
+from bench.search_step import ALPHA_STEPS, FEW, KINDS, MANY, alone, data, labelled, table
 from nas.allocations import peak_bytes
 from nas.config.request import SearchRequest
 from nas.cost import flops
@@ -30,7 +31,7 @@ from nas.search import Search
 GOAL = 0.45
 
 
-def sized(tiny: bool, batch: int) -> SearchRequest:
+def sized(tiny: bool, batch: int, candidates: Sequence[Any] = KINDS) -> SearchRequest:
     """The request; alpha stays where it is, and every K weight steps run each candidate of each slot once."""
     size = {"n_slots": 2, "d_model": 32, "n_heads": 2} if tiny else {"n_slots": 32, "d_model": 1024, "n_heads": 16}
     length = 32 if tiny else 1024
@@ -39,10 +40,11 @@ def sized(tiny: bool, batch: int) -> SearchRequest:
     return SearchRequest.model_validate(
         {
             "name": "gpu-step",
-            "space": {**size, "max_len": length, "candidates": KINDS},
+            "space": {**size, "max_len": length, "candidates": list(candidates)},
             "task": {"train_length": length, "serve": [{"batch": 1, "query_length": length}]},
             "method": {**method, "eval_windows": 2},
             "trials": {"n_seeds": 1},
+            "retrain": {"n_steps": 10**6},
         }
     )
 
@@ -99,12 +101,24 @@ def measure(request: SearchRequest, device: str, rounds: int) -> dict[str, Any]:
     both = search(0.0)
     alpha_s = seconds(both.advance, device, n) - weight_s
     peak, _ = peak_bytes(both.advance, device)
+    weights_bytes = sum(each.nbytes for each in both.weights.values())
+    del both  # a model alone has the room that the search had
+    model_s = [seconds(model.advance, device, rounds) for model in alone(request, device)]
     forward = forward_flops(request)
     return {
         **{"weight_ms": 1e3 * weight_s, "weight_flops": 3 * forward},
         **{"alpha_ms": 1e3 * alpha_s, "alpha_flops": 2 * forward + others_flops(request)},
-        **{"activations_bytes": peak, "weights_bytes": sum(each.nbytes for each in both.weights.values())},
+        **{"activations_bytes": peak, "weights_bytes": weights_bytes},
+        "model_ms": 1e3 * float(np.mean(model_s)),
     }
+
+
+def step_peak(request: SearchRequest, device: str) -> int:
+    """Bytes that a weight and an alpha step hold beside weights and moments, mean over a fair round."""
+    each = Search(request, parts=data(request), table=table(request), device=device)
+    for _ in request.space.labels:  # so that all moments stand
+        each.advance()
+    return int(np.mean([peak_bytes(each.advance, device)[0] for _ in request.space.labels]))
 
 
 def main() -> None:
@@ -132,6 +146,16 @@ def main() -> None:
         print(f"{kind:<8} {ms:10.1f} {work / 1e12:8.3f} {found[f'{kind}_share']:18.1%}{goal}")
     megabytes = found["activations_bytes"] / 1e6, found["weights_bytes"] / 1e6
     print(f"a step holds {megabytes[0]:,.0f} MB at its peak beside {megabytes[1]:,.0f} MB of weights and their moments")
+    of_alone = {"weight": found["weight_ms"], "whole": found["weight_ms"] + ALPHA_STEPS * found["alpha_ms"]}
+    for kind, ms in of_alone.items():
+        found[f"{kind}_of_models_alone"] = ms / found["model_ms"]
+    told = f"{found['weight_of_models_alone']:.2f}, with alpha at 20% {found['whole_of_models_alone']:.2f}"
+    print(f"a model alone takes {found['model_ms']:.1f} ms a step; a weight step of the search {told} of it")
+    few, many = (
+        step_peak(sized(arguments.tiny, arguments.batch, labelled(kinds)), arguments.device) for kinds in (FEW, MANY)
+    )
+    found["growth_from_3_to_8_candidates"] = many / few - 1
+    print(f"from 3 to 8 candidates of the same kinds a step's peak grows by {many / few - 1:+.1%}")
     print(json.dumps({**found, "peak_flops_per_s": peak, "device": name, "torch": torch.__version__}))
 
 

@@ -49,6 +49,11 @@ class Difference:
             return "worse"
         return "level" if -self.margin < self.low and self.high < self.margin else "cannot tell"
 
+    @property
+    def sign(self) -> int:
+        """Which of the two is better; 0 where the interval holds 0."""
+        return (self.low > 0) - (self.high < 0)
+
 
 def paired(own: Sequence[float], other: Sequence[float]) -> Difference | None:
     """None with fewer than 2 pairs, which tell nothing of the spread."""
@@ -60,6 +65,19 @@ def paired(own: Sequence[float], other: Sequence[float]) -> Difference | None:
     half = float(stats.t.ppf(0.975, n - 1)) * error
     mean = float(differences.mean())
     return Difference(mean, mean - half, mean + half, half + float(stats.t.ppf(POWER, n - 1)) * error, n)
+
+
+def at_its_latency(verdict: str, ratio: Sequence[float]) -> str:
+    """A verdict on the derived stack, with what the interval of its latency takes from it.
+
+    Args:
+        verdict: by bits alone.
+        ratio: of its latency to the other's, with the ends of the interval.
+    """
+    _, low, high = ratio
+    if verdict == "better" and low > 1:
+        return "better, but slower"
+    return "worse, but faster" if verdict == "worse" and high < 1 else verdict
 
 
 def show(kept: Kept) -> None:
@@ -117,6 +135,8 @@ def _contenders(kept: Kept) -> list[dict[str, Any]]:
             if latency is not None:
                 row["latency_ratio"] = [latency[each] for each in ("ratio", "low", "high")]
                 told[3] = f"{latency['ratio']:.3f} ({latency['low']:.3f} to {latency['high']:.3f})"
+                if "verdict" in row:
+                    told[2] = row["verdict"] = at_its_latency(row["verdict"], row["latency_ratio"])
         rows.append(row)
         cells = [name, f"`{run.stack}`", run.positions, f"{run.lr:g}", str(len(bits)), f"{row['bits']:.4f}", *told]
         print(f"| {' | '.join(cells)} |")
@@ -150,7 +170,7 @@ def _random_search(kept: Kept) -> dict[str, Any] | None:
 
 
 def _long(kept: Kept) -> dict[str, Any] | None:
-    """Derived and parent with more updates; a crossing is a difference of another sign."""
+    """Derived and parent with more updates; a crossing is a difference of another sign, both beyond doubt."""
     derived, parent = kept.derived, kept.interleaved
     if derived is None or parent is None:
         return None
@@ -159,11 +179,11 @@ def _long(kept: Kept) -> dict[str, Any] | None:
     more = difference(kept, derived, parent, setup.n_long_seeds, setup.long_factor * setup.steps)
     if once is None or more is None:
         return None
-    crossed = once.mean * more.mean < 0
+    crossed = once.sign * more.sign < 0
     told = [f"{each.mean:+.4f} ({each.low:+.4f} to {each.high:+.4f})" for each in (once, more)]
     print(
         f"derived minus interleaved at {setup.steps} updates {told[0]}, at {setup.long_factor} times as many "
-        f"{told[1]}, {more.n} seeds: {'they cross' if crossed else 'no crossing'}"
+        f"{told[1]}, {more.n} seeds: {'they cross' if crossed else 'no crossing is seen'}"
     )
     return {"once": vars(once), "more": vars(more), "crossed": crossed}
 

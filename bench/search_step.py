@@ -106,14 +106,13 @@ def search(request: SearchRequest) -> Search:
     return Search(request, parts=data(request), table=table(request))
 
 
-def alone(request: SearchRequest) -> list[Retraining]:
-    """(c): K stacks in which each candidate is once in each slot, as in K fair paths."""
+def alone(request: SearchRequest, device: str = "cpu") -> Iterator[Retraining]:
+    """(c): K stacks in which each candidate is once in each slot, as in K fair paths; made one by one."""
     labels, n_slots = request.space.labels, request.space.n_slots
     stacks = [[labels[(first + slot) % len(labels)] for slot in range(n_slots)] for first in range(len(labels))]
-    return [
-        Retraining(request, Architecture(tuple(stack), request.space.candidates), parts=data(request))
-        for stack in stacks
-    ]
+    for stack in stacks:
+        architecture = Architecture(tuple(stack), request.space.candidates)
+        yield Retraining(request, architecture, parts=data(request), device=device)
 
 
 def cpu_s(run: Callable[[], object]) -> float:
@@ -194,7 +193,7 @@ def times(request: SearchRequest, rounds: int, steps: int, with_nni: bool) -> di
     for estimator, name in ESTIMATORS.items():
         each = search(with_method(request, alpha_estimator=estimator))
         runs[name], updates[name] = repeat(each.advance, steps), steps
-    models = alone(request)
+    models = list(alone(request))
     runs["models alone"] = lambda: [model.advance() for model in models]
     updates["models alone"] = len(models)
     found: dict[str, list[float]] = {name: [] for name in runs}
@@ -231,7 +230,7 @@ def peaks(tiny: bool, with_nni: bool) -> dict[str, dict[str, float]]:
                 [peak_bytes(each.advance)[0] for _ in range(2 * len(kinds))], each.supernet
             )
         if not name:
-            models = alone(request)
+            models = list(alone(request))
             found = []
             for model in models:
                 model.advance()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bench import par_text
+from bench import par_show, par_text
 from bench.kept import locked
 from bench.par_plan import COLUMNS, Kept, Run, Setup, interleaved, par, sandwich
 from bench.par_show import Difference, paired
@@ -118,6 +118,25 @@ def test_the_estimate_is_of_a_measured_training() -> None:
 )
 def test_a_verdict_needs_the_interval_and_the_margin(difference: Difference, verdict: str) -> None:
     assert difference.verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("verdict", "ratio", "told"),
+    [
+        ("better", (1.09, 1.08, 1.11), "better, but slower"),
+        ("better", (1.01, 0.98, 1.04), "better"),
+        ("worse", (0.9, 0.88, 0.92), "worse, but faster"),
+        ("worse", (1.03, 1.02, 1.04), "worse"),
+        ("cannot tell", (1.2, 1.1, 1.3), "cannot tell"),
+    ],
+)
+def test_a_better_stack_that_is_slower_is_said_to_be(verdict: str, ratio: tuple[float, ...], told: str) -> None:
+    assert par_show.at_its_latency(verdict, ratio) == told
+
+
+def test_a_difference_whose_interval_holds_none_has_no_sign() -> None:
+    intervals = ((-0.2, -0.1), (0.1, 0.2), (-0.1, 0.2))
+    assert [Difference(0.05, low, high, 0.1, 3).sign for low, high in intervals] == [-1, 1, 0]
 
 
 def test_paired_differences_by_hand() -> None:
