@@ -370,6 +370,29 @@ RATES = [
     {**WHOLE.found["retrained"][0], "name": name, "lr": lr}
     for name, lr in (("interleaved", 0.004), ("rule parent", 0.008))
 ]
+WORSE = {
+    **reported.STATEMENTS[1],
+    "verdict": "not supported",
+    "reason": "blocks placed by chance would hardly look like this, but its layout, retrained, is worse",
+    "confirmation": {"placement": "worse"},
+}
+FROM_SUPERNET = (
+    "every network began with the weights that the search trained for its blocks, and it trained those of what it "
+    "derived most: the comparisons favour the derived architecture; retrain.start scratch does not"
+)
+ONE_SEED_CHOSE = (
+    "one seed chose each layout's learning rate among 3: it can choose wrongly, and no interval holds what that costs; "
+    "set retrain.lr_seeds to 3 or more"
+)
+
+
+def retraining(data: ReportData, **changes: Any) -> ReportData:
+    """With other fields of retrain in its request."""
+    return dataclasses.replace(
+        data, request={**data.request, "retrain": {**data.request.get("retrain", {}), **changes}}
+    )
+
+
 DOUBTS: list[tuple[str, ReportData, str | None]] = [
     ("cannot tell", WHOLE, "derived against sandwich: the interval -0.0190 to +0.0210 holds both better and "
      "worse; with these "
@@ -395,6 +418,13 @@ DOUBTS: list[tuple[str, ReportData, str | None]] = [
     ("two lrs", changed(WHOLE, retrained=RATES), "interleaved and rule parent are one network, for which some seeds "
      "chose learning rate 0.004 and others 0.008: which one suits it is open, and so is what a wrong one cost; set "
      "retrain.lr_seeds to 3 or more"),
+    ("one seed chose", retraining(WHOLE, lrs=[0.5, 1, 2], lr_seeds=1), ONE_SEED_CHOSE),
+    ("before lr_seeds", retraining(WHOLE, lrs=[0.5, 1, 2]), ONE_SEED_CHOSE),
+    ("one seed there was", retraining(WHOLE, lrs=[0.5, 1, 2], lr_seeds=3, n_seeds=1), ONE_SEED_CHOSE),
+    ("supernet", retraining(WHOLE, start="supernet"), FROM_SUPERNET),
+    ("teacher", retraining(WHOLE, distil={"weight": 0.5, "temperature": 2}), "every network, interleaved too, learnt "
+     "with 0.5 of its loss from a trained interleaved: which layout leads when it learns from the data alone is not "
+     "shown"),
     ("no grid", older(), "all networks were trained at one learning rate; another may suit a baseline better "
      "(no grid was run)"),
     ("one length", changed(WHOLE, lengths=None),
@@ -412,6 +442,15 @@ DOUBTS: list[tuple[str, ReportData, str | None]] = [
     ("rules", WHOLE, "1 rule of 3 is suggested only: not confirmed by retraining"),
     ("no rule", changed(WHOLE, rules=[reported.STATEMENTS[2]]),
      "no rule is supported: the seeds' stacks show nothing about placement that chance would not"),
+    ("nothing to test", changed(WHOLE, rules=[{**reported.STATEMENTS[0], "verdict": "not supported"}]),
+     "no rule is supported, and no placement could be tested against chance"),
+    ("worse", changed(WHOLE, rules=[WORSE, reported.STATEMENTS[2]]), "the seeds agree on 1 rule of 2, but its layout, "
+     "retrained, did worse than what it was held against: what seeds agree on is not shown to train better"),
+    ("worse beside a supported one", changed(WHOLE, rules=[*reported.STATEMENTS[1:], WORSE, WORSE]), "the seeds agree "
+     "on 2 rules of 4, but the layout of each, retrained, did worse than what it was held against: what seeds agree on "
+     "is not shown to train better"),
+    ("two suggested", changed(WHOLE, rules=[reported.STATEMENTS[0], *reported.STATEMENTS[:2]]),
+     "2 rules of 3 are suggested only: not confirmed by retraining"),
     ("suggested", older(), "no rule is supported: what is suggested was not confirmed by retraining it against "
      "layouts of equal "
      "cost"),
@@ -432,10 +471,16 @@ def test_a_doubt_is_told_where_its_reason_is(data: ReportData, sentence: str | N
         assert sentence in found
 
 
+def test_a_rule_that_did_worse_is_not_told_as_chance() -> None:
+    found = doubts(changed(WHOLE, rules=[WORSE, reported.STATEMENTS[2]]))
+    assert "no rule is supported" in found
+    assert not any("that chance would not" in each for each in found)
+
+
 def test_what_was_run_well_leaves_none_of_the_doubts_about_it() -> None:
     clear = [reported.comparison("derived", name, -0.2, 0.01) for name in ("interleaved",)]
     strong = changed(
-        WHOLE,
+        retraining(WHOLE, lrs=[0.5, 1, 2], lr_seeds=3, start="scratch", distil=None),
         comparisons=clear,
         derived={**WHOLE.found["derived"], "undecided": []},
         rules=[reported.STATEMENTS[1]],
@@ -450,6 +495,10 @@ def test_what_was_run_well_leaves_none_of_the_doubts_about_it() -> None:
         "time was up",
         "paired seeds",
         "one length",
+        "learning rate",
+        "began with",
+        "learnt",
+        "did worse",
     ):
         assert part not in text
 
