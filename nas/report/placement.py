@@ -10,6 +10,7 @@ from nas.report.axis import Axis
 from nas.report.data import ReportData
 from nas.report.document import Bullets, Line, Paragraph, Part, Picture, Ref, Section, Strong, Table, commas
 from nas.report.looks import UNKNOWN, Look, Looks
+from nas.report.ratio_range import ratio_range
 from nas.report.seeds import derived_by_seed, looks_of
 
 _ROW = 18.0
@@ -147,18 +148,19 @@ def _statements(found: Sequence[Mapping[str, Any]], data: ReportData) -> Table:
                 str(each.get("reason") or "no reason was kept"),
                 words.short(_value(each)),
                 words.NONE if low is None or high is None else f"{low:.5g} to {high:.5g}",
+                ratio_range(each) or words.NONE,
                 words.short(read.number(each.get("p"))),
                 words.short(read.number(each.get("p_corrected"))),
                 words.NONE if seeds is None else str(seeds),
                 [own] if own else words.NONE,
             )
         )
-    head = ("of", "statement", "verdict", "reason", "value", "interval", "p", "p corrected", "seeds", "from")
+    head = ("of", "statement", "verdict", "reason", "value", "interval", "range", "p", "p corrected", "seeds", "from")
     caption = (
         "statements over the seeds' derived stacks; p: how often slots permuted within each seed do as well, corrected "
-        "for all statements of the report"
+        "for all statements of the report; range: of a ratio from its least to its most seed"
     )
-    return Table(caption, head, tuple(rows), frozenset(range(4, 9)))
+    return Table(caption, head, tuple(rows), frozenset(range(4, 10)))
 
 
 def _value(statement: Mapping[str, Any]) -> float | None:

@@ -272,12 +272,13 @@ def test_probabilities_and_effects_of_the_tables_are_those_of_the_seeds() -> Non
 
 def test_rules_are_told_with_verdict_reason_and_evidence() -> None:
     rows = Parsed(html(WHOLE)).table("statements over the seeds' derived stacks").rows[1:]
-    assert [(row[2], row[7]) for row in rows] == [
+    assert [(row[2], row[8]) for row in rows] == [
         ("suggested", words.NONE),
         ("supported", "0.004"),
         ("not supported", "1"),
     ]
     assert rows[0][3:6] == ["it was found by 6 seeds and not retrained", "4", "3.25 to 4.75"]
+    assert [row[6] for row in rows] == ["3 : 1 to none", words.NONE, words.NONE]
     assert "position, attention was retrained: difference -0.03, low -0.05, high -0.01, verdict better" in html(WHOLE)
 
 
