@@ -51,7 +51,7 @@ def section(data: ReportData) -> Section | None:
     found = statements(data)
     parts: list[Part] = [*_picture(data)]
     if found:
-        parts.append(_statements(found, data))
+        parts += [_statements(found, data), *_not_corrected(found)]
         parts += [_by_seed(found, data)] if any(read.items(each.get("by_seed")) for each in found) else []
         parts += _confirmed(found)
     if not parts:
@@ -158,9 +158,23 @@ def _statements(found: Sequence[Mapping[str, Any]], data: ReportData) -> Table:
     head = ("of", "statement", "verdict", "reason", "value", "interval", "range", "p", "p corrected", "seeds", "from")
     caption = (
         "statements over the seeds' derived stacks; p: how often slots permuted within each seed do as well, corrected "
-        "for all statements of the report; range: of a ratio from its least to its most seed"
+        "for all tests of the report; range: of a ratio from its least to its most seed"
     )
     return Table(caption, head, tuple(rows), frozenset(range(4, 10)))
+
+
+def _not_corrected(found: Sequence[Mapping[str, Any]]) -> list[Paragraph]:
+    """That ratios, which are intervals and no tests, are left out of the correction."""
+    n = sum(each.get("kind") == "ratio" for each in found)
+    if not n:
+        return []
+    left_out = (
+        "the ratio has an interval of 95% and is left out of it"
+        if n == 1
+        else f"the {n} ratios are left out of it, each with a 95% interval of its own, and of so many one may miss its "
+        "ratio by chance"
+    )
+    return [Paragraph(f"The correction is of the tests alone: {left_out}.")]
 
 
 def _value(statement: Mapping[str, Any]) -> float | None:

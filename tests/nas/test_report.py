@@ -282,6 +282,15 @@ def test_rules_are_told_with_verdict_reason_and_evidence() -> None:
     assert "position, attention was retrained: difference -0.03, low -0.05, high -0.01, verdict better" in html(WHOLE)
 
 
+def test_ratios_are_told_to_be_left_out_of_the_correction() -> None:
+    ratio, *tests = reported.STATEMENTS
+    left_out = "The correction is of the tests alone: the"
+    assert f"{left_out} ratio has an interval of 95% and is left out of it." in text_of("whole")
+    two = markdown(changed(WHOLE, rules=[ratio, ratio, *tests]))
+    assert f"{left_out} 2 ratios are left out of it, each with a 95% interval of its own, and of so many one may" in two
+    assert left_out not in markdown(changed(WHOLE, rules=tests))
+
+
 def test_layouts_are_told_seed_by_seed_and_what_could_be_found_before() -> None:
     text = markdown(WHOLE)
     assert (
