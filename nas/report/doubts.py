@@ -171,16 +171,16 @@ def _recipe(data: ReportData) -> list[str]:
     found = []
     if read.at(data.request, "retrain", "start") == "supernet":
         found.append(
-            "every network began with the weights that the search trained for its blocks, and it trained those of what "
-            "it derived most: the comparisons favour the derived architecture; retrain.start scratch does not"
+            "every network began with the supernet's weights for its blocks, and the search trained those of what it "
+            "derived most: the comparisons favour the derived architecture; retrain.start scratch does not"
         )
     distil = read.mapping(read.at(data.request, "retrain", "distil"))
     if distil:
         weight = read.number(distil.get("weight"))
         share = "in part" if weight is None else f"with {weight:.4g} of its loss"
         found.append(
-            f"every network, {parent_name(data)} too, learnt {share} from a trained {parent_name(data)}: which layout "
-            "leads when it learns from the data alone is not shown"
+            f"every network, {parent_name(data)} too, learnt {share} from a teacher, which is {parent_name(data)}: "
+            "which layout leads when it learns from the data alone is not shown"
         )
     return found
 

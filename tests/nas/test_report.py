@@ -6,6 +6,7 @@ import base64
 import dataclasses
 import hashlib
 import re
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -14,7 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nas.report import words
+from nas.report.compose import compose
 from nas.report.data import Evidence, ReportData, Trial
+from nas.report.document import Part, Picture, Table, refs
 from nas.report.doubts import doubts
 from nas.report.markdown import markdown
 from nas.report.page import html
@@ -221,6 +224,94 @@ def test_ids_stand_beside_figures_in_short_and_whole_at_the_end() -> None:
     assert "GET /api/v1/searches/" + reported.SEARCH + "/probabilities?evidence=true" in markdown(WHOLE)
 
 
+def tables_of(parts: Sequence[Part]) -> Iterator[Table]:
+    for part in parts:
+        if isinstance(part, Picture):
+            yield from part.tables
+        elif isinstance(part, Table):
+            yield part
+
+
+@every_case
+def test_every_table_of_figures_has_the_ids_that_they_come_from(name: str) -> None:
+    for section in compose(CASES[name]).sections[:-1]:
+        for table in tables_of(section.parts):
+            if table.figures:
+                assert refs(table.caption) or all(map(refs, table.rows)), table.caption
+
+
+def test_comparisons_latency_bounds_and_lengths_have_both_networks_beside_them() -> None:
+    def short(*numbers: int) -> str:
+        return ", ".join(reported.own_id(number)[-8:] for number in numbers)
+
+    page, table = Parsed(html(WHOLE)), reported.TABLE[:8]
+    assert [row[-1] for row in page.table("the first minus the second").rows[1:]] == [
+        short(200, 201), short(200, 202), short(200, 203), short(204, 201)
+    ]  # fmt: skip
+    timed = page.table("timed in turns")
+    assert f"milliseconds of derived and interleaved ({short(200, 201)})" in timed.caption
+    assert [row[-1] for row in timed.rows[1:]] == [table]
+    assert f"architecture ({short(200)}, {table}) does with them" in page.table("the budget's bounds").caption
+    trials = [f"{name}: {short(200 + n, *range(1000 + 10 * n, 1006 + 10 * n))}"
+              for n, name in enumerate(("derived", "interleaved"))]  # fmt: skip
+    for caption in ("the field's own figures", "windows of each length", "loss by position"):
+        assert page.table(caption).caption.endswith("; ".join(trials)), caption
+    assert "mean over windows and 6 seeds" in page.table("loss by position").caption
+    begins = text_of("whole").partition("## ")[0]
+    assert f"6 paired seeds) (`{reported.own_id(204)[-8:]}`, `{reported.own_id(201)[-8:]}`)." in begins
+    assert f"0.750 to 0.806) (`{reported.own_id(200)[-8:]}`, `{reported.own_id(201)[-8:]}`, `{table}`)." in begins
+
+
+def test_what_has_no_id_of_its_own_is_of_the_search() -> None:
+    page = Parsed(html(older()))
+    assert page.table("the first minus the second").rows[1][-1] == "old"
+    assert page.table("timed in turns").rows[1][-1] == words.NONE, "its one table has no id"
+
+
+def test_each_serve_mode_has_its_own_table() -> None:
+    first = {"mode": "prefill", "batch": 8, "query_length": 128, "memory_length": 0}
+    second = {"mode": "decode", "batch": 1, "query_length": 8}
+    listed = [{"id": reported.TABLE, "serve": first}, {"id": "b2" * 16, "serve": second}]
+    timing = WHOLE.found["latency"]
+    modes = [{"serve": second, **timing}, {"serve": first, **timing}, {"serve": {**second, "batch": 2}, **timing}]
+    data = changed(WHOLE, search={**WHOLE.found["search"], "latency_tables": listed}, latencies=modes)
+    rows = Parsed(html(data)).table("timed in turns").rows[1:]
+    assert [row[-1] for row in rows] == ["b2b2b2b2", "a1a1a1a1", words.NONE]
+    older_table = {**WHOLE.found["search"], "latency_table": "c3" * 16}
+    data = dataclasses.replace(changed(WHOLE, search=older_table), tables=())
+    assert [row[-1] for row in Parsed(html(data)).table("timed in turns").rows[1:]] == ["c3c3c3c3"]
+
+
+def test_a_metric_has_an_interval_only_of_values_that_the_result_keeps() -> None:
+    bits, accuracy = WHOLE.found["metrics"][0], classification().found["metrics"][0]
+    table = Parsed(html(changed(WHOLE, metrics=[{**bits, "parent": 2.383}, accuracy]))).table("the field's own figures")
+    assert table.rows[1][2:4] == ["2.371 (2.3610 to 2.3810)", "2.383 (2.3730 to 2.3930)"]
+    assert table.rows[2][2:4] == ["0.91", "0.9"]
+    assert "means of 6 seeds; in brackets a 95% t interval over the seeds, where the result keeps" in table.caption
+    of_another = Parsed(html(WHOLE)).table("the field's own figures").rows[1]
+    assert of_another[3] == "2.42", "the retrainings' mean is 2.383, so their interval is not of this figure"
+    alone = Parsed(page_of("classification")).table("the field's own figures")
+    assert "means of 6 seeds; the result keeps no value of each seed, so there is no interval" in alone.caption
+
+
+def test_a_folder_tells_the_files_of_each_section_and_of_each_statement() -> None:
+    text = text_of("folder")
+    for line in (
+        "- Against the baselines: `result.json`",
+        "- Architecture probabilities: `result.json`, `trials/search-*/reports.jsonl`",
+        "- Curves: `trials/*/reports.jsonl`",
+        "- The exact request: `request.json`",
+    ):
+        assert f"\n{line}\n" in text
+    unfinished = markdown(dataclasses.replace(CASES["running"], origin="folder"))
+    assert "\n- Architecture probabilities: `trials/search-*/reports.jsonl`\n" in unfinished
+    assert "- Summary: `request.json`\n" in unfinished
+    without = {name: value for name, value in reported.STATEMENTS[0].items() if name != "id"}
+    own = dataclasses.replace(changed(CASES["folder"], rules=[without]), rules=())
+    rows = Parsed(html(own)).table("statements over the seeds' derived stacks").rows
+    assert rows[1][-1] == ", ".join(reported.own_id(100 + seed)[-8:] for seed in range(6))
+
+
 def test_a_folder_is_referred_to_by_its_files() -> None:
     page = Parsed(html(CASES["folder"]))
     assert {row[3] for row in page.table("every id in this report").rows[1:]} == {
@@ -289,6 +380,13 @@ def test_ratios_are_told_to_be_left_out_of_the_correction() -> None:
     two = markdown(changed(WHOLE, rules=[ratio, ratio, *tests]))
     assert f"{left_out} 2 ratios are left out of it, each with a 95% interval of its own, and of so many one may" in two
     assert left_out not in markdown(changed(WHOLE, rules=tests))
+    of_one_seed = {**ratio, "low": None, "high": None, "n_seeds": 1}
+    assert left_out not in markdown(changed(WHOLE, rules=[of_one_seed, *tests])), "it has no interval"
+
+
+def test_a_ratio_whose_interval_has_no_upper_end_goes_to_none() -> None:
+    page = Parsed(html(changed(WHOLE, rules=[{**reported.STATEMENTS[0], "high": None}])))
+    assert page.table("statements over the seeds' derived stacks").rows[1][5] == "3.25 to none"
 
 
 def test_layouts_are_told_seed_by_seed_and_what_could_be_found_before() -> None:
@@ -387,8 +485,8 @@ WORSE = {
     "confirmation": {"placement": "worse"},
 }
 FROM_SUPERNET = (
-    "every network began with the weights that the search trained for its blocks, and it trained those of what it "
-    "derived most: the comparisons favour the derived architecture; retrain.start scratch does not"
+    "every network began with the supernet's weights for its blocks, and the search trained those of what it derived "
+    "most: the comparisons favour the derived architecture; retrain.start scratch does not"
 )
 ONE_SEED_CHOSE = (
     "one seed chose each layout's learning rate among 3: it can choose wrongly, and no interval holds what that costs; "
@@ -433,8 +531,8 @@ DOUBTS: list[tuple[str, ReportData, str | None]] = [
     ("one seed there was", retraining(WHOLE, lrs=[0.5, 1, 2], lr_seeds=3, n_seeds=1), ONE_SEED_CHOSE),
     ("supernet", retraining(WHOLE, start="supernet"), FROM_SUPERNET),
     ("teacher", retraining(WHOLE, distil={"weight": 0.5, "temperature": 2}), "every network, interleaved too, learnt "
-     "with 0.5 of its loss from a trained interleaved: which layout leads when it learns from the data alone is not "
-     "shown"),
+     "with 0.5 of its loss from a teacher, which is interleaved: which layout leads when it learns from the data alone "
+     "is not shown"),
     ("no grid", older(), "all networks were trained at one learning rate; another may suit a baseline better "
      "(no grid was run)"),
     ("one length", changed(WHOLE, lengths=None),
