@@ -12,6 +12,7 @@ from rich.text import Text
 from api.foreseen import sentence
 from api.looks import Looks
 from api.plain import plain
+from nas.report.ratio_range import ratio_range
 from nas.rules import of_today
 
 
@@ -171,8 +172,15 @@ _VERDICTS = {
 }
 
 
+def over_seeds(statement: Mapping[str, Any]) -> str:
+    """What a ratio goes from and to over the seeds, to be put behind its statement; "" without that."""
+    found = ratio_range(statement)
+    return "" if found is None else f", {found} over the seeds"
+
+
 def _statements(rules: Sequence[Mapping[str, Any]]) -> list[str]:
     """A line for each statement that is suggested or supported, and one that counts the others."""
-    told = [f"{each['verdict']}: {each['statement']}" for each in rules if each["verdict"] != "not supported"]
+    kept = [each for each in rules if each["verdict"] != "not supported"]
+    told = [f"{each['verdict']}: {each['statement']}{over_seeds(each)}" for each in kept]
     n_others = len(rules) - len(told)
     return told + ([f"not supported: {n_others} of {_count(len(rules), 'statement')}"] if n_others else [])

@@ -15,6 +15,7 @@ from api import show
 from api.client import Client
 from api.commands.connection import DataDir, SearchId, Url, chosen, connect
 from api.commands.refuse import Refused
+from api.figures import over_seeds
 from api.looks import looks, strip
 from db import ids
 from nas.errors import InvalidInput
@@ -95,7 +96,7 @@ def rules(search_id: SearchId = None, url: Url = None, data_dir: DataDir = None)
         console.print(f"search {search_id} has no rule yet; it comes when architectures are derived")
     for each in found:
         told = "" if "kind" not in each["evidence"] else f": {each['verdict']}, {each['evidence']['reason']}"
-        console.print(Text(f"{each['id']}  {each['statement']}{told}"), soft_wrap=True)
+        console.print(Text(f"{each['id']}  {each['statement']}{over_seeds(each['evidence'])}{told}"), soft_wrap=True)
 
 
 def _print_found(

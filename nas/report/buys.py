@@ -73,7 +73,7 @@ def section(data: ReportData) -> Section | None:
     shown = [(seed, found) for seed in seeds_of(data) if (found := bought(seed, labels, costs))]
     if not shown:
         return None
-    pictures = [_picture(seed, found, drawn) for seed, found in shown[:MOST_SEEDS]]
+    pictures = [_picture(data, seed, found, drawn) for seed, found in shown[:MOST_SEEDS]]
     meaning = (
         "The parsimony pass takes a path apart, slot by slot: path and variant start from the same weights, are "
         "fine-tuned alike, and are scored on the same held-out windows. What the loss rises by without a block is what "
@@ -84,7 +84,7 @@ def section(data: ReportData) -> Section | None:
     return Section("buys", "What each block buys", (Paragraph(meaning), *pictures), (path,))
 
 
-def _picture(seed: Seed, found: Sequence[Bought], drawn: Looks) -> Picture:
+def _picture(data: ReportData, seed: Seed, found: Sequence[Bought], drawn: Looks) -> Picture:
     axis = Axis(len(found))
     ends = [0.0, *(each.nats + sign * (each.se or 0) for each in found if each.nats is not None for sign in (-1, 1))]
     low, high = min(ends), max(max(ends), 1e-9)
@@ -130,10 +130,10 @@ def _picture(seed: Seed, found: Sequence[Bought], drawn: Looks) -> Picture:
         meaning,
         [*parts, *names, *strip, *axis.numbers(bottom + 42)],
     )
-    return Picture(title, meaning, drawing, (_table(seed, found, drawn),))
+    return Picture(title, meaning, drawing, (_table(data, seed, found, drawn),))
 
 
-def _table(seed: Seed, found: Sequence[Bought], drawn: Looks) -> Table:
+def _table(data: ReportData, seed: Seed, found: Sequence[Bought], drawn: Looks) -> Table:
     rows: list[tuple[Line, ...]] = [
         (
             str(slot + 1),
@@ -149,7 +149,7 @@ def _table(seed: Seed, found: Sequence[Bought], drawn: Looks) -> Table:
     caption = [
         f"seed {seed.seed}: nats per token ± one standard error, 1 seed; ms by the latency table; z of the block's "
         "alpha, negative where its gradient asks for the block",
-        *origin(seed),
+        *origin(seed, data),
     ]
     head = ("slot", "block", "buys, nats", "takes, ms", "z", "against", "")
     return Table(caption, head, tuple(rows), frozenset((0, 2, 3, 4)))

@@ -20,6 +20,8 @@ from nas.report.document import (
     refs,
 )
 
+_RESULT = "result.json"
+
 
 def compose(data: ReportData) -> Report:
     """Every section that has anything to tell; a search under way, failed or of an older version has fewer of them."""
@@ -69,14 +71,33 @@ def _origins(data: ReportData, sections: list[Section]) -> Section:
         ),
         Table("every id in this report", ("of", "short", "whole", what), tuple(rows)),
     ]
-    if data.origin == "service":
-        lines: list[Line] = [
-            [f"{each.title}: ", *commas([Code(f"GET {path}") for path in each.sources])]
-            for each in sections
-            if each.sources
-        ]
-        parts.append(Bullets(tuple(lines)))
+    lines: list[Line] = [
+        [f"{each.title}: ", *commas([Code(place) for place in sources])]
+        for each in sections
+        if (sources := _sources(each, data))
+    ]
+    parts.append(Bullets(tuple(lines)))
     return Section(ORIGINS, "Where each figure comes from", tuple(parts))
+
+
+_FILES: dict[str, tuple[str, ...]] = {  # of a folder, by section
+    "summary": ("request.json", _RESULT),
+    "probabilities": (_RESULT, "trials/search-*/reports.jsonl"),
+    "buys": (_RESULT, "trials/search-*/reports.jsonl"),
+    "curves": ("trials/*/reports.jsonl",),
+    "warnings": ("warnings.json", "trials/*/reports.jsonl", _RESULT),
+    "machine": ("table.json", "tables/", _RESULT),
+    "request": ("request.json",),
+}
+
+
+def _sources(section: Section, data: ReportData) -> list[str]:
+    """Where all of a section's figures can be read again; [] of one that only draws on the others."""
+    if not section.sources:
+        return []
+    if data.origin == "service":
+        return [f"GET {path}" for path in section.sources]
+    return [each for each in _FILES.get(section.id, (_RESULT,)) if each != _RESULT or data.result is not None]
 
 
 def _address(ref: Ref, data: ReportData) -> str:

@@ -131,16 +131,17 @@ def _baselines(data: ReportData) -> list[str]:
 
 
 def _rates(data: ReportData) -> list[str]:
+    if not compared(data):
+        return []
     rates: dict[tuple[str, ...], dict[float, str]] = {}
     for each in trained(data):
         if each.lr is not None:
             rates.setdefault(each.slots, {}).setdefault(each.lr, each.name)
     used = {lr for own in rates.values() for lr in own}
-    if not compared(data):
-        return []
-    if not used:
+    n_rates = len(read.items(read.at(data.request, "retrain", "lrs")))
+    if n_rates < _A_GRID and not used:
         return ["all networks were trained at one learning rate; another may suit a baseline better (no grid was run)"]
-    if len(used) == 1 and len(rates) > 1 and len(read.items(read.at(data.request, "retrain", "lrs"))) < _A_GRID:
+    if n_rates < _A_GRID and len(used) == 1 and len(rates) > 1:
         return [f"every layout was trained at learning rate {used.pop():.4g}; another may suit one of them better"]
     found = []
     for own in rates.values():
@@ -151,6 +152,36 @@ def _rates(data: ReportData) -> list[str]:
                 f"{other:.4g}: which one suits it is open, and so is what a wrong one cost; set retrain.lr_seeds to 3 "
                 "or more"
             )
+    # Requests from before lr_seeds have none: there the first seed chose alone.
+    choosing, trained_with = (
+        read.whole(read.at(data.request, "retrain", name)) or 1 for name in ("lr_seeds", "n_seeds")
+    )
+    if n_rates >= _A_GRID and min(choosing, trained_with) == 1:
+        found.append(
+            f"one seed chose each layout's learning rate among {n_rates}: it can choose wrongly, and no interval holds "
+            "what that costs; set retrain.lr_seeds to 3 or more"
+        )
+    return found
+
+
+def _recipe(data: ReportData) -> list[str]:
+    """Of a training that began, or was taught, by what the search or the parent had learnt."""
+    if not compared(data):
+        return []
+    found = []
+    if read.at(data.request, "retrain", "start") == "supernet":
+        found.append(
+            "every network began with the supernet's weights for its blocks, and the search trained those of what it "
+            "derived most: the comparisons favour the derived architecture; retrain.start scratch does not"
+        )
+    distil = read.mapping(read.at(data.request, "retrain", "distil"))
+    if distil:
+        weight = read.number(distil.get("weight"))
+        share = "in part" if weight is None else f"with {weight:.4g} of its loss"
+        found.append(
+            f"every network, {parent_name(data)} too, learnt {share} from a teacher, which is {parent_name(data)}: "
+            "which layout leads when it learns from the data alone is not shown"
+        )
     return found
 
 
@@ -206,17 +237,33 @@ def _rules(data: ReportData) -> list[str]:
     found = statements(data)
     if not found:
         return []
-    supported = [each for each in found if verdict(each) == "supported"]
-    if supported:
-        unsure = [each for each in found if verdict(each) == "suggested"]
-        return (
-            [f"{words.count(len(unsure), 'rule')} of {len(found)} is suggested only: not confirmed by retraining"]
-            if unsure
-            else []
+    unsure = [each for each in found if verdict(each) == "suggested"]
+    # Nothing is retrained that the seeds do not show: a statement that was, and still is not supported, did worse.
+    worse = [each for each in found if verdict(each) == "not supported" and read.mapping(each.get("confirmation"))]
+    told = []
+    if any(verdict(each) == "supported" for each in found):
+        if unsure:
+            are = "is" if len(unsure) == 1 else "are"
+            told.append(
+                f"{words.count(len(unsure), 'rule')} of {len(found)} {are} suggested only: not confirmed by retraining"
+            )
+    elif unsure:
+        told.append(
+            "no rule is supported: what is suggested was not confirmed by retraining it against layouts of equal cost"
         )
-    if all(verdict(each) == "not supported" for each in found):
-        return ["no rule is supported: the seeds' stacks show nothing about placement that chance would not"]
-    return ["no rule is supported: what is suggested was not confirmed by retraining it against layouts of equal cost"]
+    elif worse:
+        told.append("no rule is supported")
+    elif any(read.number(each.get("p")) is not None for each in found):
+        told.append("no rule is supported: the seeds' stacks show nothing about placement that chance would not")
+    else:
+        told.append("no rule is supported, and no placement could be tested against chance")
+    if worse:
+        them = "its layout" if len(worse) == 1 else "the layout of each"
+        told.append(
+            f"the seeds agree on {words.count(len(worse), 'rule')} of {len(found)}, but {them}, retrained, did worse "
+            "than what it was held against: what seeds agree on is not shown to train better"
+        )
+    return told
 
 
 def _search(data: ReportData) -> list[str]:
@@ -239,5 +286,5 @@ def _search(data: ReportData) -> list[str]:
 
 
 _ALL: tuple[Callable[[ReportData], list[str]], ...] = (
-    _comparisons, _seeds, _undecided, _baselines, _rates, _data, _latency, _rules, _search,
+    _comparisons, _seeds, _undecided, _baselines, _rates, _recipe, _data, _latency, _rules, _search,
 )  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from nas.report import plot, read, words
 from nas.report.data import ReportData
 from nas.report.document import Line, Picture, Section, Table, commas
-from nas.report.layouts import Layout, trained
+from nas.report.layouts import Layout, search_of, trained
 from nas.report.outcome import compared
 
 
@@ -61,7 +61,7 @@ def section(data: ReportData) -> Section | None:
             words.interval(each.low, each.high, 4, sign=False),
             str(len(each.seeds)) if each.seeds else words.NONE,
             "yes" if each in best else "no",
-            commas(each.origin[:1]),
+            commas(each.origin[:1] or (search_of(data),)),
         )
         for each in sorted(found, key=lambda each: each.cost_ms or 0.0)
     ]

@@ -7,6 +7,7 @@ import json
 from nas.report import read, words
 from nas.report.data import ReportData
 from nas.report.document import Code, Line, Paragraph, Part, Ref, Section, Strong, Table, Verbatim, commas
+from nas.report.layouts import search_of
 from nas.report.outcome import serve_words
 
 
@@ -35,7 +36,7 @@ def samples(data: ReportData) -> Section | None:
                 str(len(read.items(each.get("seeds")))),
                 words.short(read.number(each.get("cost"))),
                 " ".join(filter(None, (read.text(each.get("state")), read.text(each.get("reason"))))),
-                commas(trials),
+                commas(trials or [search_of(data)]),
             )
         )
     head = ("sample", "values", "loss", "seeds", "cost", "state", "from")
@@ -128,11 +129,8 @@ def _software(data: ReportData) -> list[Table]:
 def _seconds(data: ReportData) -> list[Table]:
     found = read.mapping(data.found.get("seconds"))
     rows: list[tuple[Line, ...]] = [(str(name), words.fixed(read.number(value), 1)) for name, value in found.items()]
-    return (
-        [Table("seconds of each stage", ("stage", "seconds"), tuple(rows), frozenset((1,)), folded=True)]
-        if rows
-        else []
-    )
+    caption: Line = ["seconds of each stage of ", search_of(data)]
+    return [Table(caption, ("stage", "seconds"), tuple(rows), frozenset((1,)), folded=True)] if rows else []
 
 
 def request(data: ReportData) -> Section:

@@ -6,13 +6,13 @@ S seeds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from nas.report import read
 from nas.report.data import ReportData
-from nas.report.document import Ref
+from nas.report.document import Piece, Ref, commas
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,32 @@ def parent_name(data: ReportData) -> str:
     """What the derived architecture is held against."""
     role = read.text(read.at(data.found, "parent", "role"))
     return "interleaved" if role in (None, "parent") else str(role)
+
+
+def search_of(data: ReportData) -> Ref:
+    """The search, whose result holds every figure: what is referred to where no nearer id is known."""
+    return Ref("search", data.search_id)
+
+
+def origins(names: Sequence[str], data: ReportData) -> list[Ref]:
+    """The architecture of each of these layouts; the search for one that is not known."""
+    known = {each.name: each.origin[0] for each in trained(data) if each.origin}
+    return list(dict.fromkeys(known.get(name, search_of(data)) for name in names))
+
+
+def both_sides(data: ReportData) -> list[Piece]:
+    """Derived and parent, each with its architecture and the trials that have retrained it; else the search."""
+    told: list[Piece] = []
+    for each in trained(data):
+        if each.name in ("derived", parent_name(data)) and each.origin:
+            told += [f"{'; ' if told else ''}{each.name}: ", *commas(each.origin)]
+    return told or ["search ", search_of(data)]
+
+
+def n_seeds_of(data: ReportData) -> int | None:
+    """Seeds that derived and parent were retrained with."""
+    listed = next((len(each.seeds) for each in trained(data) if each.name == "derived" and each.seeds), None)
+    return read.whole(read.at(data.found, "quality", "n_seeds")) if listed is None else listed
 
 
 def _listed(entry: Mapping[str, Any], data: ReportData) -> Layout:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ from nas.report import read, svg, words
 from nas.report.axis import STRIP, Axis
 from nas.report.data import ReportData
 from nas.report.document import Code, Line, Paragraph, Part, Picture, Ref, Section, Strong, Table, commas
-from nas.report.layouts import Layout, parent_name, trained
+from nas.report.layouts import Layout, both_sides, n_seeds_of, origins, parent_name, search_of, trained
 from nas.report.looks import UNKNOWN, string
 from nas.report.seeds import looks_of
 
@@ -38,7 +39,7 @@ def architectures(data: ReportData) -> Section | None:
             [Code(string(each.slots, drawn))],
             words.slots(each.undecided) if each.undecided else "none",
             words.fixed(each.cost_ms),
-            commas(each.origin),
+            commas(each.origin or (search_of(data),)),
         )
         for name, each in rows
     ]
@@ -110,6 +111,7 @@ def _quality(data: ReportData) -> Table:
                 words.fixed(read.number(each.get("detectable")), 4),
                 _whole(each.get("n_seeds")),
                 words.NONE if ratio is None else f"{ratio:.3f} ({words.interval(from_, to, 3, sign=False)})",
+                commas(origins((first, second), data)),
             )
         )
     windows = read.whole(read.at(data.found, "quality", "n_windows"))
@@ -118,7 +120,8 @@ def _quality(data: ReportData) -> Table:
         f"{unit} on the test part{over}: the first minus the second, paired over seeds, so below 0 the first is "
         "better; 95% intervals; detectable: the smallest difference found at 80% power; latency: ratio of timings"
     )
-    head = ("comparison", "first", "second", "difference", "interval", "verdict", "detectable", "seeds", "latency")
+    figures = ("first", "second", "difference", "interval", "verdict", "detectable", "seeds", "latency")
+    head = ("comparison", *figures, "from")
     return Table(caption, head, tuple(rows), frozenset((1, 2, 3, 4, 6, 7, 8)))
 
 
@@ -155,6 +158,17 @@ def serve_words(serve: object) -> str:
     )
 
 
+def table_of(serve: object, data: ReportData) -> Ref | None:
+    """The latency table of a serve mode; of older versions, which had one table, that one."""
+    listed = read.mappings(read.at(data.found, "search", "latency_tables"))
+    modes_of = {read.text(each.get("id")): each.get("serve") for each in listed}
+    modes_of |= {each.id: each.body.get("serve") for each in data.tables}
+    own = next((own for own, mode in modes_of.items() if mode and serve_words(mode) == serve_words(serve)), None)
+    if not any(modes_of.values()):
+        own = read.text(read.at(data.found, "search", "latency_table"))
+    return Ref("table", own) if own else None
+
+
 def _latency(data: ReportData) -> list[Table]:
     rows: list[tuple[Line, ...]] = []
     for each in modes(data):
@@ -168,15 +182,18 @@ def _latency(data: ReportData) -> list[Table]:
                 words.interval(low, high, 3, sign=False),
                 [Strong(latency_verdict(low, high))],
                 words.fixed(read.number(each.get("repeatability"))),
+                [table] if (table := table_of(each.get("serve"), data)) else words.NONE,
             )
         )
     if not rows:
         return []
-    caption = (
-        f"milliseconds of derived and {parent_name(data)}, timed in turns in one process: median of paired ratios with "
-        "its 95% interval; repeats to: how far the ratio of a network to its own twin is from 1"
-    )
-    head = ("latency", "derived, ms", f"{parent_name(data)}, ms", "ratio", "interval", "verdict", "repeats to")
+    caption: Line = [
+        f"milliseconds of derived and {parent_name(data)} (",
+        *commas(origins(("derived", parent_name(data)), data)),
+        "), timed in turns in one process: median of paired ratios with its 95% interval; repeats to: how far the "
+        "ratio of a network to its own twin is from 1; table: the latency table of that serve mode",
+    ]
+    head = ("latency", "derived, ms", f"{parent_name(data)}, ms", "ratio", "interval", "verdict", "repeats to", "table")
     return [Table(caption, head, tuple(rows), frozenset((1, 2, 3, 4, 6)))]
 
 
@@ -200,7 +217,12 @@ def _budget(data: ReportData) -> list[Table]:
             )
         )
     head = ("bound", "at most", "expected of alpha", "predicted", "measured", "interval", "verdict")
-    caption = "the budget's bounds, and what the derived architecture does with them; 95% interval of what was measured"
+    table = read.text(read.at(data.found, "search", "latency_table"))
+    caption: Line = [
+        "the budget's bounds, and what the derived architecture (",
+        *commas([*origins(("derived",), data), *([Ref("table", table)] if table else [])]),
+        ") does with them; 95% interval of what was measured",
+    ]
     return [Table(caption, head, tuple(rows), frozenset((1, 2, 3, 4, 5)))] if rows else []
 
 
@@ -208,9 +230,7 @@ def _trained(data: ReportData) -> list[Table]:
     listed = trained(data) if data.found.get("retrained") else []
     if not listed:
         return []
-    unit = read.text(read.at(data.found, "quality", "unit")) or next(
-        (str(each["unit"]) for each in compared(data) if each.get("unit")), "bits per byte"
-    )
+    unit = _unit(data)
     rows: list[tuple[Line, ...]] = [
         (
             each.name,
@@ -222,7 +242,7 @@ def _trained(data: ReportData) -> list[Table]:
             words.whole(each.parameters),
             words.whole(each.flops),
             words.whole(each.cache_bytes),
-            commas(each.origin[:1]),
+            commas(each.origin[:1] or (search_of(data),)),
         )
         for each in listed
     ]
@@ -231,34 +251,56 @@ def _trained(data: ReportData) -> list[Table]:
     shown = [Table(caption, head, tuple(rows), frozenset(range(1, 9)))]
     seeds = sorted({seed for each in listed for seed in each.seeds})
     if seeds:
-        shown.append(_by_seed(listed, seeds, unit))
+        shown.append(_by_seed(listed, seeds, unit, data))
     return shown
 
 
-def _by_seed(listed: Sequence[Layout], seeds: Sequence[int], unit: str) -> Table:
+def _by_seed(listed: Sequence[Layout], seeds: Sequence[int], unit: str, data: ReportData) -> Table:
     rows: list[tuple[Line, ...]] = []
     for each in listed:
         test = dict(zip(each.seeds, each.test, strict=True))
         loss = dict(zip(each.seeds, each.val_loss, strict=True))
         trials = [ref for ref in each.origin if ref.kind == "trial"]
         cells = [f"{words.fixed(test.get(seed), 4)} / {words.fixed(loss.get(seed), 4)}" for seed in seeds]
-        rows.append((each.name, *cells, commas(trials)))
+        rows.append((each.name, *cells, commas(trials or [search_of(data)])))
     head = ("layout", *(f"seed {seed}" for seed in seeds), "trials")
     caption = f"seed by seed: {unit} on the test part / on validation"
     return Table(caption, head, tuple(rows), frozenset(range(1, len(seeds) + 1)), folded=True)
 
 
+def _unit(data: ReportData) -> str:
+    """Of quality."""
+    told = (read.text(each.get("unit")) for each in [read.mapping(data.found.get("quality")), *compared(data)])
+    return next(filter(None, told), "bits per byte")
+
+
 def _metrics(data: ReportData) -> list[Table]:
+    found = read.mappings(data.found.get("metrics"))
+    if not found:
+        return []
     names = ("derived", "parent", "majority", "chance", "best")
+    layouts = {each.name: each for each in trained(data)}
+    trained_as = {"derived": layouts.get("derived"), "parent": layouts.get(parent_name(data))}
+    intervals = [
+        {side: _interval_of(each, side, layout, data) for side, layout in trained_as.items()} for each in found
+    ]
     rows: list[tuple[Line, ...]] = [
         (
             str(each.get("name", "?")),
             str(each.get("unit", "")),
-            *(words.NONE if read.number(each.get(name)) is None else f"{each[name]:.4g}" for name in names),
+            *(
+                words.NONE if (value := read.number(each.get(name))) is None else f"{value:.4g}{own.get(name, '')}"
+                for name in names
+            ),
         )
-        for each in read.mappings(data.found.get("metrics"))
+        for each, own in zip(found, intervals, strict=True)
     ]
-    caption = "the field's own figures on the test part, means of the seeds without an interval"
+    n_seeds = n_seeds_of(data)
+    over = "the seeds" if n_seeds is None else words.count(n_seeds, "seed")
+    kept = "the result keeps no value of each seed, so there is no interval"
+    if any(interval for own in intervals for interval in own.values()):
+        kept = "in brackets a 95% t interval over the seeds, where the result keeps the value of each"
+    caption: Line = [f"the field's own figures on the test part, means of {over}; {kept}; ", *both_sides(data)]
     head = (
         "figure",
         "unit",
@@ -268,4 +310,14 @@ def _metrics(data: ReportData) -> list[Table]:
         "blind guess",
         "highest there is",
     )
-    return [Table(caption, head, tuple(rows), frozenset(range(2, 7)))] if rows else []
+    return [Table(caption, head, tuple(rows), frozenset(range(2, 7)))]
+
+
+def _interval_of(metric: Mapping[str, Any], side: str, layout: Layout | None, data: ReportData) -> str:
+    """Of a metric that is the quality itself, whose values of each seed the retrainings hold; "" of any other."""
+    value = read.number(metric.get(side))
+    if layout is None or None in (layout.mean, layout.low, layout.high, value) or metric.get("name") != _unit(data):
+        return ""
+    if not math.isclose(layout.mean or 0.0, value or 0.0, rel_tol=1e-6):
+        return ""  # of other networks: an interval that is not of this mean would tell nothing
+    return f" ({words.interval(layout.low, layout.high, 4, sign=False)})"

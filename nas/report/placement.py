@@ -9,7 +9,9 @@ from nas.report import read, svg, words
 from nas.report.axis import Axis
 from nas.report.data import ReportData
 from nas.report.document import Bullets, Line, Paragraph, Part, Picture, Ref, Section, Strong, Table, commas
+from nas.report.layouts import search_of
 from nas.report.looks import UNKNOWN, Look, Looks
+from nas.report.ratio_range import ratio_range
 from nas.report.seeds import derived_by_seed, looks_of
 
 _ROW = 18.0
@@ -50,7 +52,7 @@ def section(data: ReportData) -> Section | None:
     found = statements(data)
     parts: list[Part] = [*_picture(data)]
     if found:
-        parts.append(_statements(found, data))
+        parts += [_statements(found, data), *_not_corrected(found)]
         parts += [_by_seed(found, data)] if any(read.items(each.get("by_seed")) for each in found) else []
         parts += _confirmed(found)
     if not parts:
@@ -110,9 +112,7 @@ def _picture(data: ReportData) -> list[Picture]:
         (str(slot + 1), *(f"{counts[family][slot]} of {len(stacks)}" for family in families)) for slot in range(n_slots)
     ]
     trials = _trials(data, stacks)
-    caption: Line = (
-        ["seeds with a family in a slot; trials: ", *commas(trials)] if trials else ["seeds with a family in a slot"]
-    )
+    caption: Line = ["seeds with a family in a slot; of ", *commas(trials or [search_of(data)])]
     table = Table(caption, ("slot", *families), tuple(rows), frozenset(range(len(families) + 1)), folded=True)
     return [Picture(title, meaning, drawing, (table,))]
 
@@ -136,8 +136,9 @@ def _trials(data: ReportData, seeds: Mapping[int, object]) -> list[Ref]:
 def _statements(found: Sequence[Mapping[str, Any]], data: ReportData) -> Table:
     rows: list[tuple[Line, ...]] = []
     for each in found:
-        low, high = read.number(each.get("low")), read.number(each.get("high"))
+        low, high = read.number(each.get("low")), read.number(each.get("high"))  # a ratio may have no upper end
         own = kept(each, data)
+        behind = [own] if own else _trials(data, derived_by_seed(data)) or [search_of(data)]
         seeds = read.whole(each.get("n_seeds"))
         rows.append(
             (
@@ -146,19 +147,34 @@ def _statements(found: Sequence[Mapping[str, Any]], data: ReportData) -> Table:
                 [Strong(verdict(each))],
                 str(each.get("reason") or "no reason was kept"),
                 words.short(_value(each)),
-                words.NONE if low is None or high is None else f"{low:.5g} to {high:.5g}",
+                words.NONE if low is None else f"{low:.5g} to {'none' if high is None else format(high, '.5g')}",
+                ratio_range(each) or words.NONE,
                 words.short(read.number(each.get("p"))),
                 words.short(read.number(each.get("p_corrected"))),
                 words.NONE if seeds is None else str(seeds),
-                [own] if own else words.NONE,
+                commas(behind),
             )
         )
-    head = ("of", "statement", "verdict", "reason", "value", "interval", "p", "p corrected", "seeds", "from")
+    head = ("of", "statement", "verdict", "reason", "value", "interval", "range", "p", "p corrected", "seeds", "from")
     caption = (
         "statements over the seeds' derived stacks; p: how often slots permuted within each seed do as well, corrected "
-        "for all statements of the report"
+        "for all tests of the report; range: of a ratio from its least to its most seed"
     )
-    return Table(caption, head, tuple(rows), frozenset(range(4, 9)))
+    return Table(caption, head, tuple(rows), frozenset(range(4, 10)))
+
+
+def _not_corrected(found: Sequence[Mapping[str, Any]]) -> list[Paragraph]:
+    """That ratios, which are intervals and no tests, are left out of the correction."""
+    n = sum(each.get("kind") == "ratio" and read.number(each.get("low")) is not None for each in found)
+    if not n:
+        return []
+    left_out = (
+        "the ratio has an interval of 95% and is left out of it"
+        if n == 1
+        else f"the {n} ratios are left out of it, each with a 95% interval of its own, and of so many one may miss its "
+        "ratio by chance"
+    )
+    return [Paragraph(f"The correction is of the tests alone: {left_out}.")]
 
 
 def _value(statement: Mapping[str, Any]) -> float | None:
@@ -177,7 +193,8 @@ def _by_seed(found: Sequence[Mapping[str, Any]], data: ReportData) -> Table:
         cells = [words.short(read.number(values[at])) if at < len(values) else words.NONE for at in range(most)]
         rows.append((f"{each.get('kind', '?')}, {each.get('family', '?')}", *cells))
     head = ("of", *(f"seed {seed}" for seed in names))
-    return Table("the value of each seed", head, tuple(rows), frozenset(range(1, most + 1)), folded=True)
+    caption: Line = ["the value of each seed; of ", *commas(_trials(data, derived_by_seed(data)) or [search_of(data)])]
+    return Table(caption, head, tuple(rows), frozenset(range(1, most + 1)), folded=True)
 
 
 def _confirmed(found: Sequence[Mapping[str, Any]]) -> list[Part]:

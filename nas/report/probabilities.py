@@ -9,6 +9,7 @@ from nas.report import svg, words
 from nas.report.axis import Axis
 from nas.report.data import Matrix, ReportData, Step
 from nas.report.document import Line, Paragraph, Part, Picture, Ref, Section, Table
+from nas.report.layouts import search_of
 from nas.report.looks import UNKNOWN, Looks
 from nas.report.seeds import Seed, labels_of, looks_of, sample_of, seeds_of
 from nas.report.steps import with_matrices
@@ -38,20 +39,20 @@ def section(data: ReportData) -> Section | None:
     if len(seeds) > MOST_SEEDS:
         parts.append(Paragraph(f"The first {MOST_SEEDS} of {len(seeds)} seeds are drawn."))
     for seed in seeds[:MOST_SEEDS]:
-        parts.append(_at_the_end(seed, labels, drawn))
+        parts.append(_at_the_end(data, seed, labels, drawn))
         steps = _steps(data, seed)
         if len(steps) > 1:
-            parts.append(_over_time(seed, steps, labels, drawn))
+            parts.append(_over_time(data, seed, steps, labels, drawn))
     path = f"/api/v1/searches/{data.search_id}/probabilities"
     return Section("probabilities", "Architecture probabilities", tuple(parts), (path,))
 
 
-def origin(seed: Seed) -> list[str | Ref]:
-    """` (trial ID)` of a caption."""
-    return [" (trial ", seed.trial, ")"] if seed.trial else []
+def origin(seed: Seed, data: ReportData) -> list[str | Ref]:
+    """` (trial ID)` of a caption; of the search where the trial is not known."""
+    return [" (trial ", seed.trial, ")"] if seed.trial else [" (search ", search_of(data), ")"]
 
 
-def _at_the_end(seed: Seed, labels: Sequence[str], drawn: Looks) -> Picture:
+def _at_the_end(data: ReportData, seed: Seed, labels: Sequence[str], drawn: Looks) -> Picture:
     rows = seed.evidence.probabilities
     axis = Axis(len(rows))
     boxes: Boxes = {}
@@ -84,10 +85,10 @@ def _at_the_end(seed: Seed, labels: Sequence[str], drawn: Looks) -> Picture:
         f"end-{seed.seed}", axis.width, bottom + 30, title, meaning,
         [*ground, *svg.cells(boxes), *over, *axis.numbers(bottom + 25)],
     )  # fmt: skip
-    return Picture(title, meaning, drawing, (_end_table(seed, labels, drawn),))
+    return Picture(title, meaning, drawing, (_end_table(data, seed, labels, drawn),))
 
 
-def _end_table(seed: Seed, labels: Sequence[str], drawn: Looks) -> Table:
+def _end_table(data: ReportData, seed: Seed, labels: Sequence[str], drawn: Looks) -> Table:
     evidence = seed.evidence
     rows: list[tuple[Line, ...]] = []
     for slot, row in enumerate(evidence.probabilities):
@@ -103,7 +104,7 @@ def _end_table(seed: Seed, labels: Sequence[str], drawn: Looks) -> Table:
     )
     caption = [
         f"seed {seed.seed}, {about}; by chance: lead in log-probability that chance alone reaches",
-        *origin(seed),
+        *origin(seed, data),
     ]
     figures = frozenset(range(len(names) + 2))
     return Table(caption, ("slot", *names, "by chance", "by alpha"), tuple(rows), figures, folded=True)
@@ -120,7 +121,7 @@ def _steps(data: ReportData, seed: Seed) -> tuple[Step, ...]:
     return with_matrices(found, len(shape))
 
 
-def _over_time(seed: Seed, steps: Sequence[Step], labels: Sequence[str], drawn: Looks) -> Picture:
+def _over_time(data: ReportData, seed: Seed, steps: Sequence[Step], labels: Sequence[str], drawn: Looks) -> Picture:
     axis = Axis(len(seed.evidence.probabilities))
     height = 14.0
     boxes: Boxes = {}
@@ -149,10 +150,10 @@ def _over_time(seed: Seed, steps: Sequence[Step], labels: Sequence[str], drawn: 
         f"time-{seed.seed}", axis.width, bottom + 20, title, meaning,
         [*ground, *svg.cells(boxes), *over, *axis.numbers(bottom + 14)],
     )  # fmt: skip
-    return Picture(title, meaning, drawing, (_time_table(seed, steps, labels, drawn),))
+    return Picture(title, meaning, drawing, (_time_table(data, seed, steps, labels, drawn),))
 
 
-def _time_table(seed: Seed, steps: Sequence[Step], labels: Sequence[str], drawn: Looks) -> Table:
+def _time_table(data: ReportData, seed: Seed, steps: Sequence[Step], labels: Sequence[str], drawn: Looks) -> Table:
     leaders = [_leaders(step.probabilities, labels) for step in steps]
     rows: list[tuple[Line, ...]] = []
     for slot in range(len(seed.evidence.probabilities)):
@@ -161,7 +162,7 @@ def _time_table(seed: Seed, steps: Sequence[Step], labels: Sequence[str], drawn:
             for label, value in (each[slot] for each in leaders)
         ]
         rows.append((str(slot + 1), *cells))
-    caption = [f"seed {seed.seed}, most probable candidate and its probability, by weight updates", *origin(seed)]
+    caption = [f"seed {seed.seed}, most probable candidate and its probability, by weight updates", *origin(seed, data)]
     head = ("slot", *(str(step.step) for step in steps))
     return Table(caption, head, tuple(rows), frozenset(range(len(head))), folded=True)
 

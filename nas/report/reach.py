@@ -8,7 +8,7 @@ from typing import Any
 from nas.report import plot, read, words
 from nas.report.data import ReportData, evenly
 from nas.report.document import Line, Part, Picture, Section, Strong, Table
-from nas.report.layouts import parent_name
+from nas.report.layouts import both_sides, n_seeds_of, parent_name
 
 _PLACES = 32
 
@@ -37,12 +37,13 @@ def _lengths(data: ReportData) -> list[Part]:
             curves.append(plot.Curve(name, points, f"s{number}"))
     rows = [_length_row(each) for each in found]
     trained = read.whole(read.at(data.found, "search", "train_length"))
-    seeds = read.whole(read.at(data.found, "quality", "n_seeds"))
+    seeds = n_seeds_of(data)
     of = "" if seeds is None else f", {words.count(seeds, 'seed')}"
-    caption = (
+    caption: Line = [
         f"{unit} on the test part in windows of each length ± one standard error over windows of the seeds' means{of}; "
-        f"trained at {trained or '?'} tokens; 95% intervals"
-    )
+        f"trained at {trained or '?'} tokens; 95% intervals; ",
+        *both_sides(data),
+    ]
     head = ("tokens", "windows", "derived", sides["parent"], "difference", "interval", "verdict", "why no figure")
     table = Table(caption, head, tuple(rows), frozenset(range(6)))
     if not curves:
@@ -100,7 +101,9 @@ def _positions(data: ReportData) -> list[Part]:
     rows: list[tuple[Line, ...]] = [
         (str(at + 1), *(words.fixed(values[side][number], 4) for side in sides)) for number, at in enumerate(shown)
     ]
-    caption = "loss by position, nats per token, mean over windows and seeds"
+    seeds = n_seeds_of(data)
+    over = "seeds" if seeds is None else words.count(seeds, "seed")
+    caption: Line = [f"loss by position, nats per token, mean over windows and {over}; ", *both_sides(data)]
     table = Table(caption, ("position", *sides.values()), tuple(rows), frozenset(range(3)), folded=True)
     return [Picture(title, meaning, drawing, (table,))]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from nas.report import read, words
 from nas.report.data import ReportData
-from nas.report.document import Bullets, Code, Line, Paragraph, Part, Piece, Ref, Section, Strong
-from nas.report.layouts import parent_name, trained
+from nas.report.document import Bullets, Code, Line, Paragraph, Part, Piece, Ref, Section, Strong, commas
+from nas.report.layouts import origins, parent_name, search_of
 from nas.report.looks import string
-from nas.report.outcome import compared, latency_verdict, modes
+from nas.report.outcome import compared, latency_verdict, modes, table_of
 from nas.report.placement import in_words, kept, statements, verdict
 from nas.report.seeds import derived_by_seed, looks_of, seeds_of
 
@@ -49,7 +49,8 @@ def _state(data: ReportData) -> Line:
         return [
             "It ",
             Strong("succeeded"),
-            ". Every figure below has its id beside it; the last section says where each can be read again.",
+            ". Each figure here, and each table of figures below, has the ids of what it comes from beside it, in its "
+            "rows or in its caption; the last section says where each can be read again.",
         ]
     if data.state == "failed":
         return [
@@ -71,44 +72,46 @@ def _found(data: ReportData) -> list[Line]:
         seed = read.whole(derived.get("seed"))
         n = len(derived_by_seed(data)) or len(seeds_of(data))
         ties = f", {words.slots(open_)} undecided" if open_ else ", no slot undecided"
-        origin = next((each.origin[0] for each in trained(data) if each.name == "derived" and each.origin), None)
         lines.append(
             [
                 "Derived: ", Code(string(slots, looks_of(data))),
                 f" of seed {seed}, the best validated of {words.count(n, 'seed')}{ties}" if seed is not None else ties,
-                *_behind(origin), ".",
+                *_behind(origins(("derived",), data)), ".",
             ]
         )  # fmt: skip
     # Random placements are one comparison, all together, which the rules tell.
-    lines += [_against(each) for each in compared(data) if not str(read.at(each, "second")).startswith("rule random")]
+    told = [each for each in compared(data) if not str(read.at(each, "second")).startswith("rule random")]
+    lines += [_against(each, data) for each in told]
     for each in modes(data)[:1]:
+        table = table_of(each.get("serve"), data)
+        refs = [*origins(("derived", parent_name(data)), data), *([table] if table else [])]
         ratio, low, high = (read.number(each.get(name)) for name in ("ratio", "low", "high"))
         lines.append(
             [
                 f"Latency against {parent_name(data)}: ", Strong(latency_verdict(low, high)),
-                f", {words.fixed(ratio)} of it (95% interval {words.interval(low, high, 3, sign=False)}).",
+                f", {words.fixed(ratio)} of it (95% interval {words.interval(low, high, 3, sign=False)})",
+                *_behind(refs), ".",
             ]
         )  # fmt: skip
     for statement in statements(data):
-        own = kept(statement, data)
         lines.append(
             [
                 "Rule: ",
                 Strong(verdict(statement)),
                 f": {in_words(statement)} ({statement.get('reason') or 'no reason was kept'})",
-                *_behind(own),
+                *_behind([kept(statement, data) or search_of(data)]),
                 ".",
             ]
         )
     return lines
 
 
-def _behind(ref: Ref | None) -> list[Piece]:
-    """An id in brackets."""
-    return [" (", ref, ")"] if ref else []
+def _behind(refs: list[Ref]) -> list[Piece]:
+    """Ids in brackets."""
+    return [" (", *commas(refs), ")"]
 
 
-def _against(each: object) -> Line:
+def _against(each: object, data: ReportData) -> Line:
     low, high, difference = (read.number(read.at(each, name)) for name in ("low", "high", "difference"))
     digits = max(4, words.decimals(difference, low, high))
     seeds = read.whole(read.at(each, "n_seeds"))
@@ -117,5 +120,7 @@ def _against(each: object) -> Line:
         f"{str(read.at(each, 'first')).capitalize()} against {read.at(each, 'second')}: ",
         Strong(read.text(read.at(each, "verdict")) or "cannot tell"),
         f", {words.signed(difference, digits)} {unit} (95% interval {words.interval(low, high, digits)}"
-        f"{'' if seeds is None else ', ' + words.count(seeds, 'paired seed')}).",
+        f"{'' if seeds is None else ', ' + words.count(seeds, 'paired seed')})",
+        *_behind(origins([str(read.at(each, name)) for name in ("first", "second")], data)),
+        ".",
     ]

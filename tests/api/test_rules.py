@@ -421,6 +421,11 @@ def test_rules_of_a_search_are_listed_and_printed_at_another_depth(served: Run, 
     assert "AFFFAFFFF" in served("rule", "--from", rule_id, "--blocks", "9", *options).out.splitlines()
 
 
+def test_a_ratio_is_listed_with_its_range_over_the_seeds(served: Run, service: Running, claimed: Claimed) -> None:
+    keep_statement(service, claimed, "ratio", range_low=2.0, range_high=4.0)
+    assert ", 2 : 1 to 4 : 1 over the seeds: " in served("rules").out
+
+
 def test_rules_that_are_not_there_are_one_line(served: Run, claimed: Claimed) -> None:
     text = f"search {claimed.id} has no rule yet; it comes when architectures are derived\n"
     assert served("rules") == (0, text, "")

@@ -298,6 +298,19 @@ def test_every_layout_is_told_against_the_derived_one_with_what_few_seeds_cannot
     assert "8 times in 10" not in words
 
 
+def test_a_ratio_is_told_with_its_range_over_the_seeds() -> None:
+    ratio = {
+        "kind": "ratio", "family": "attention", "statement": "one block in 2.7 is attention", "verdict": "suggested",
+        "reason": "six seeds", "range_low": 2.0, "range_high": 4.0, "n_seeds": 6, "by_seed": [2, 2, 2, 4, 4, 4],
+    }  # fmt: skip
+    without = {**ratio, "range_low": None, "range_high": None, "by_seed": [2, 2, 2, 4, 4, None]}
+    place = {**ratio, "kind": "position", "statement": "attention stands early"}
+    told = [" ".join(row.split()) for row in printed({**RESULT, "rules": [ratio, without, place]}).splitlines()]
+    assert "suggested: one block in 2.7 is attention, 2 : 1 to 4 : 1 over the seeds" in told
+    assert "suggested: one block in 2.7 is attention, 2 : 1 to none over the seeds" in told
+    assert "suggested: attention stands early" in told
+
+
 def test_samples_and_bounds_are_told_with_their_verdicts() -> None:
     samples = [
         {"sample": 0, "values": {"/method/lr": 0.002}, "state": "succeeded", "reason": None, "seeds": [0, 1],

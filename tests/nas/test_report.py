@@ -6,6 +6,7 @@ import base64
 import dataclasses
 import hashlib
 import re
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -14,7 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nas.report import words
+from nas.report.compose import compose
 from nas.report.data import Evidence, ReportData, Trial
+from nas.report.document import Part, Picture, Table, refs
 from nas.report.doubts import doubts
 from nas.report.markdown import markdown
 from nas.report.page import html
@@ -221,6 +224,94 @@ def test_ids_stand_beside_figures_in_short_and_whole_at_the_end() -> None:
     assert "GET /api/v1/searches/" + reported.SEARCH + "/probabilities?evidence=true" in markdown(WHOLE)
 
 
+def tables_of(parts: Sequence[Part]) -> Iterator[Table]:
+    for part in parts:
+        if isinstance(part, Picture):
+            yield from part.tables
+        elif isinstance(part, Table):
+            yield part
+
+
+@every_case
+def test_every_table_of_figures_has_the_ids_that_they_come_from(name: str) -> None:
+    for section in compose(CASES[name]).sections[:-1]:
+        for table in tables_of(section.parts):
+            if table.figures:
+                assert refs(table.caption) or all(map(refs, table.rows)), table.caption
+
+
+def test_comparisons_latency_bounds_and_lengths_have_both_networks_beside_them() -> None:
+    def short(*numbers: int) -> str:
+        return ", ".join(reported.own_id(number)[-8:] for number in numbers)
+
+    page, table = Parsed(html(WHOLE)), reported.TABLE[:8]
+    assert [row[-1] for row in page.table("the first minus the second").rows[1:]] == [
+        short(200, 201), short(200, 202), short(200, 203), short(204, 201)
+    ]  # fmt: skip
+    timed = page.table("timed in turns")
+    assert f"milliseconds of derived and interleaved ({short(200, 201)})" in timed.caption
+    assert [row[-1] for row in timed.rows[1:]] == [table]
+    assert f"architecture ({short(200)}, {table}) does with them" in page.table("the budget's bounds").caption
+    trials = [f"{name}: {short(200 + n, *range(1000 + 10 * n, 1006 + 10 * n))}"
+              for n, name in enumerate(("derived", "interleaved"))]  # fmt: skip
+    for caption in ("the field's own figures", "windows of each length", "loss by position"):
+        assert page.table(caption).caption.endswith("; ".join(trials)), caption
+    assert "mean over windows and 6 seeds" in page.table("loss by position").caption
+    begins = text_of("whole").partition("## ")[0]
+    assert f"6 paired seeds) (`{reported.own_id(204)[-8:]}`, `{reported.own_id(201)[-8:]}`)." in begins
+    assert f"0.750 to 0.806) (`{reported.own_id(200)[-8:]}`, `{reported.own_id(201)[-8:]}`, `{table}`)." in begins
+
+
+def test_what_has_no_id_of_its_own_is_of_the_search() -> None:
+    page = Parsed(html(older()))
+    assert page.table("the first minus the second").rows[1][-1] == "old"
+    assert page.table("timed in turns").rows[1][-1] == words.NONE, "its one table has no id"
+
+
+def test_each_serve_mode_has_its_own_table() -> None:
+    first = {"mode": "prefill", "batch": 8, "query_length": 128, "memory_length": 0}
+    second = {"mode": "decode", "batch": 1, "query_length": 8}
+    listed = [{"id": reported.TABLE, "serve": first}, {"id": "b2" * 16, "serve": second}]
+    timing = WHOLE.found["latency"]
+    modes = [{"serve": second, **timing}, {"serve": first, **timing}, {"serve": {**second, "batch": 2}, **timing}]
+    data = changed(WHOLE, search={**WHOLE.found["search"], "latency_tables": listed}, latencies=modes)
+    rows = Parsed(html(data)).table("timed in turns").rows[1:]
+    assert [row[-1] for row in rows] == ["b2b2b2b2", "a1a1a1a1", words.NONE]
+    older_table = {**WHOLE.found["search"], "latency_table": "c3" * 16}
+    data = dataclasses.replace(changed(WHOLE, search=older_table), tables=())
+    assert [row[-1] for row in Parsed(html(data)).table("timed in turns").rows[1:]] == ["c3c3c3c3"]
+
+
+def test_a_metric_has_an_interval_only_of_values_that_the_result_keeps() -> None:
+    bits, accuracy = WHOLE.found["metrics"][0], classification().found["metrics"][0]
+    table = Parsed(html(changed(WHOLE, metrics=[{**bits, "parent": 2.383}, accuracy]))).table("the field's own figures")
+    assert table.rows[1][2:4] == ["2.371 (2.3610 to 2.3810)", "2.383 (2.3730 to 2.3930)"]
+    assert table.rows[2][2:4] == ["0.91", "0.9"]
+    assert "means of 6 seeds; in brackets a 95% t interval over the seeds, where the result keeps" in table.caption
+    of_another = Parsed(html(WHOLE)).table("the field's own figures").rows[1]
+    assert of_another[3] == "2.42", "the retrainings' mean is 2.383, so their interval is not of this figure"
+    alone = Parsed(page_of("classification")).table("the field's own figures")
+    assert "means of 6 seeds; the result keeps no value of each seed, so there is no interval" in alone.caption
+
+
+def test_a_folder_tells_the_files_of_each_section_and_of_each_statement() -> None:
+    text = text_of("folder")
+    for line in (
+        "- Against the baselines: `result.json`",
+        "- Architecture probabilities: `result.json`, `trials/search-*/reports.jsonl`",
+        "- Curves: `trials/*/reports.jsonl`",
+        "- The exact request: `request.json`",
+    ):
+        assert f"\n{line}\n" in text
+    unfinished = markdown(dataclasses.replace(CASES["running"], origin="folder"))
+    assert "\n- Architecture probabilities: `trials/search-*/reports.jsonl`\n" in unfinished
+    assert "- Summary: `request.json`\n" in unfinished
+    without = {name: value for name, value in reported.STATEMENTS[0].items() if name != "id"}
+    own = dataclasses.replace(changed(CASES["folder"], rules=[without]), rules=())
+    rows = Parsed(html(own)).table("statements over the seeds' derived stacks").rows
+    assert rows[1][-1] == ", ".join(reported.own_id(100 + seed)[-8:] for seed in range(6))
+
+
 def test_a_folder_is_referred_to_by_its_files() -> None:
     page = Parsed(html(CASES["folder"]))
     assert {row[3] for row in page.table("every id in this report").rows[1:]} == {
@@ -272,13 +363,30 @@ def test_probabilities_and_effects_of_the_tables_are_those_of_the_seeds() -> Non
 
 def test_rules_are_told_with_verdict_reason_and_evidence() -> None:
     rows = Parsed(html(WHOLE)).table("statements over the seeds' derived stacks").rows[1:]
-    assert [(row[2], row[7]) for row in rows] == [
+    assert [(row[2], row[8]) for row in rows] == [
         ("suggested", words.NONE),
         ("supported", "0.004"),
         ("not supported", "1"),
     ]
     assert rows[0][3:6] == ["it was found by 6 seeds and not retrained", "4", "3.25 to 4.75"]
+    assert [row[6] for row in rows] == ["3 : 1 to none", words.NONE, words.NONE]
     assert "position, attention was retrained: difference -0.03, low -0.05, high -0.01, verdict better" in html(WHOLE)
+
+
+def test_ratios_are_told_to_be_left_out_of_the_correction() -> None:
+    ratio, *tests = reported.STATEMENTS
+    left_out = "The correction is of the tests alone: the"
+    assert f"{left_out} ratio has an interval of 95% and is left out of it." in text_of("whole")
+    two = markdown(changed(WHOLE, rules=[ratio, ratio, *tests]))
+    assert f"{left_out} 2 ratios are left out of it, each with a 95% interval of its own, and of so many one may" in two
+    assert left_out not in markdown(changed(WHOLE, rules=tests))
+    of_one_seed = {**ratio, "low": None, "high": None, "n_seeds": 1}
+    assert left_out not in markdown(changed(WHOLE, rules=[of_one_seed, *tests])), "it has no interval"
+
+
+def test_a_ratio_whose_interval_has_no_upper_end_goes_to_none() -> None:
+    page = Parsed(html(changed(WHOLE, rules=[{**reported.STATEMENTS[0], "high": None}])))
+    assert page.table("statements over the seeds' derived stacks").rows[1][5] == "3.25 to none"
 
 
 def test_layouts_are_told_seed_by_seed_and_what_could_be_found_before() -> None:
@@ -370,6 +478,29 @@ RATES = [
     {**WHOLE.found["retrained"][0], "name": name, "lr": lr}
     for name, lr in (("interleaved", 0.004), ("rule parent", 0.008))
 ]
+WORSE = {
+    **reported.STATEMENTS[1],
+    "verdict": "not supported",
+    "reason": "blocks placed by chance would hardly look like this, but its layout, retrained, is worse",
+    "confirmation": {"placement": "worse"},
+}
+FROM_SUPERNET = (
+    "every network began with the supernet's weights for its blocks, and the search trained those of what it derived "
+    "most: the comparisons favour the derived architecture; retrain.start scratch does not"
+)
+ONE_SEED_CHOSE = (
+    "one seed chose each layout's learning rate among 3: it can choose wrongly, and no interval holds what that costs; "
+    "set retrain.lr_seeds to 3 or more"
+)
+
+
+def retraining(data: ReportData, **changes: Any) -> ReportData:
+    """With other fields of retrain in its request."""
+    return dataclasses.replace(
+        data, request={**data.request, "retrain": {**data.request.get("retrain", {}), **changes}}
+    )
+
+
 DOUBTS: list[tuple[str, ReportData, str | None]] = [
     ("cannot tell", WHOLE, "derived against sandwich: the interval -0.0190 to +0.0210 holds both better and "
      "worse; with these "
@@ -395,6 +526,13 @@ DOUBTS: list[tuple[str, ReportData, str | None]] = [
     ("two lrs", changed(WHOLE, retrained=RATES), "interleaved and rule parent are one network, for which some seeds "
      "chose learning rate 0.004 and others 0.008: which one suits it is open, and so is what a wrong one cost; set "
      "retrain.lr_seeds to 3 or more"),
+    ("one seed chose", retraining(WHOLE, lrs=[0.5, 1, 2], lr_seeds=1), ONE_SEED_CHOSE),
+    ("before lr_seeds", retraining(WHOLE, lrs=[0.5, 1, 2]), ONE_SEED_CHOSE),
+    ("one seed there was", retraining(WHOLE, lrs=[0.5, 1, 2], lr_seeds=3, n_seeds=1), ONE_SEED_CHOSE),
+    ("supernet", retraining(WHOLE, start="supernet"), FROM_SUPERNET),
+    ("teacher", retraining(WHOLE, distil={"weight": 0.5, "temperature": 2}), "every network, interleaved too, learnt "
+     "with 0.5 of its loss from a teacher, which is interleaved: which layout leads when it learns from the data alone "
+     "is not shown"),
     ("no grid", older(), "all networks were trained at one learning rate; another may suit a baseline better "
      "(no grid was run)"),
     ("one length", changed(WHOLE, lengths=None),
@@ -412,6 +550,15 @@ DOUBTS: list[tuple[str, ReportData, str | None]] = [
     ("rules", WHOLE, "1 rule of 3 is suggested only: not confirmed by retraining"),
     ("no rule", changed(WHOLE, rules=[reported.STATEMENTS[2]]),
      "no rule is supported: the seeds' stacks show nothing about placement that chance would not"),
+    ("nothing to test", changed(WHOLE, rules=[{**reported.STATEMENTS[0], "verdict": "not supported"}]),
+     "no rule is supported, and no placement could be tested against chance"),
+    ("worse", changed(WHOLE, rules=[WORSE, reported.STATEMENTS[2]]), "the seeds agree on 1 rule of 2, but its layout, "
+     "retrained, did worse than what it was held against: what seeds agree on is not shown to train better"),
+    ("worse beside a supported one", changed(WHOLE, rules=[*reported.STATEMENTS[1:], WORSE, WORSE]), "the seeds agree "
+     "on 2 rules of 4, but the layout of each, retrained, did worse than what it was held against: what seeds agree on "
+     "is not shown to train better"),
+    ("two suggested", changed(WHOLE, rules=[reported.STATEMENTS[0], *reported.STATEMENTS[:2]]),
+     "2 rules of 3 are suggested only: not confirmed by retraining"),
     ("suggested", older(), "no rule is supported: what is suggested was not confirmed by retraining it against "
      "layouts of equal "
      "cost"),
@@ -432,10 +579,16 @@ def test_a_doubt_is_told_where_its_reason_is(data: ReportData, sentence: str | N
         assert sentence in found
 
 
+def test_a_rule_that_did_worse_is_not_told_as_chance() -> None:
+    found = doubts(changed(WHOLE, rules=[WORSE, reported.STATEMENTS[2]]))
+    assert "no rule is supported" in found
+    assert not any("that chance would not" in each for each in found)
+
+
 def test_what_was_run_well_leaves_none_of_the_doubts_about_it() -> None:
     clear = [reported.comparison("derived", name, -0.2, 0.01) for name in ("interleaved",)]
     strong = changed(
-        WHOLE,
+        retraining(WHOLE, lrs=[0.5, 1, 2], lr_seeds=3, start="scratch", distil=None),
         comparisons=clear,
         derived={**WHOLE.found["derived"], "undecided": []},
         rules=[reported.STATEMENTS[1]],
@@ -450,6 +603,10 @@ def test_what_was_run_well_leaves_none_of_the_doubts_about_it() -> None:
         "time was up",
         "paired seeds",
         "one length",
+        "learning rate",
+        "began with",
+        "learnt",
+        "did worse",
     ):
         assert part not in text
 

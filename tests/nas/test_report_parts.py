@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import pytest
@@ -15,6 +16,8 @@ from nas.report.document import Ref, plain
 from nas.report.front import unbeaten
 from nas.report.layouts import Layout
 from nas.report.looks import looks, string
+from nas.report.ratio_range import FROM, ratio_range
+from nas.statements import RANGE_SEEDS, state
 
 
 @pytest.mark.parametrize(
@@ -119,6 +122,23 @@ def test_a_look_is_that_of_the_block_and_unknown_ones_are_grey() -> None:
 )
 def test_an_id_is_short_where_it_is_told_apart(own: str, short: str) -> None:
     assert Ref("trial", own).short == short
+
+
+@pytest.mark.parametrize(
+    ("seeds", "told"),
+    [
+        ([["attention", "ffn", "ffn", "ffn"]] * 3 + [["attention", "attention", "ffn", "ffn"]] * 3, "2 : 1 to 4 : 1"),
+        ([["attention", "ffn", "ffn"]] * 5 + [["ffn"] * 3], "3 : 1 to none"),
+        ([["attention", "ffn", "ffn"]] * 4 + [["ffn"] * 3], None),
+        ([["attention", "ffn", "ffn"]] * 5, None),
+    ],
+    ids=["six seeds", "one of six without", "five, one without", "five"],
+)
+def test_a_ratio_tells_its_range_over_the_seeds(seeds: list[list[str]], told: str | None) -> None:
+    ratio, *others = [dataclasses.asdict(each) for each in state(seeds)]
+    assert (ratio["kind"], ratio_range(ratio)) == ("ratio", told)
+    assert not any(map(ratio_range, others))
+    assert FROM == RANGE_SEEDS
 
 
 def test_a_text_gives_no_orders() -> None:
