@@ -19,6 +19,7 @@ from nas.config.method import Method
 from nas.config.request import SearchRequest
 from nas.cost import LatencyTable
 from nas.data.parts import Parts
+from nas.finalists import MOST_WINDOWS
 from nas.search import Search
 
 _ENDLESS = 10**7  # steps of a probe, so that it stays in one phase
@@ -84,11 +85,12 @@ def estimate(
     n_alpha = int((method.settle_start - method.warmup_steps) * method.alpha_share / (1 - method.alpha_share))
     n_rankings = 2 if method.settle_start < method.n_steps else 0
     n_looks = min(method.n_looks, math.prod(map(sum, request.space.allowed)))
+    share = min(method.eval_windows, MOST_WINDOWS) / method.eval_windows
     found = {
         "weight_s": method.n_steps * weight_s,
         "alpha_s": n_alpha * alpha_s,
         "report_s": _n_records(method) * record_s,
-        "rank_s": (n_rankings * (n_slots * (n_candidates - 1) + 1) + n_looks) * score_s,
+        "rank_s": (n_rankings * (n_slots * (n_candidates - 1) + 1) + n_looks * share) * score_s,
     }
     pass_ = _of_the_pass(method, n_slots, weight_s, record_s, score_s)
     return Estimate(int(sum(memory.values())), sum(found.values()), sum(pass_.values()), {**memory, **found, **pass_})

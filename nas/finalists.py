@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Generator, Tensor
 
+from nas.data.streams import held_out
 from nas.paired import standard_error
 from nas.training import generator
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 Choices = tuple[int, ...]
 """(L,) a candidate's number in each slot."""
 
+MOST_WINDOWS = 32  # of `eval_windows`: many networks, each looked at a little
 _KEPT = 16  # networks
 _STREAM = 7  # of the trial's seed; the others stand in nas.search
 _PARENTS = 10  # the best so far, of whom the next are made
@@ -46,13 +48,15 @@ def finalists(search: Search, own: Choices) -> tuple[Choices, list[tuple[Choices
         search: trial whose weights are settled.
         own: the most probable path within its bounds.
     """
+    method, part = search.method, search.streams["alpha_data"].part
+    windows = held_out(part, min(method.eval_windows, MOST_WINDOWS), search.request, search.device)
     search.supernet.eval()
     found = look_at(
-        lambda path: search.losses(search.path_nats(path), search.ranked_on),
+        lambda path: search.losses(search.path_nats(path), windows),
         [own],
         search.space.allowed,
         search.affordable,
-        search.method.n_looks,
+        method.n_looks,
         generator(search.request.trials.seed, _STREAM),
     )
     search.supernet.train()

@@ -103,7 +103,7 @@ class Method(Config):
 
     @property
     def n_looks(self) -> int:
-        """Whole networks that are scored before the parsimony pass, at most: together some 5 to 10% of the search."""
+        """Whole networks that are scored before the parsimony pass, at most."""
         return math.ceil(self.n_steps / 16) if self.prune_steps else 0
 
     @property

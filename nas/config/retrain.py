@@ -42,7 +42,11 @@ class Retrain(Config):
         "against, in the place of the interleaved parent; random: stacks of the derived one's predicted latency",
     )
     k_best: int = Field(
-        1, ge=1, le=16, description="architectures that each seed derives within the budget; the next best come after"
+        1,
+        ge=1,
+        le=16,
+        description="architectures of each seed within the budget: the derived one, then those that did best by "
+        "shared weights",
     )
     n_random: int = Field(2, ge=1, le=64, description="stacks that the baseline `random` draws")
     lrs: tuple[float, ...] = Field(

@@ -3084,7 +3084,7 @@ export interface components {
             baselines: ("interleaved" | "present" | "sandwich" | "par" | "random" | "all-ffn" | "all-attention")[];
             /**
              * K Best
-             * @description architectures that each seed derives within the budget; the next best come after
+             * @description architectures of each seed within the budget: the derived one, then those that did best by shared weights
              * @default 1
              */
             k_best: number;
