@@ -106,7 +106,7 @@ class FoundAt(BaseModel):
 
 
 class Layout(BaseModel):
-    """A rule at another depth: a suggestion that nobody has trained."""
+    """A rule at one depth: a suggestion that nobody has trained, or what a statement's retraining trained."""
 
     rule: str = Field(description="id of the rule, or par or sandwich")
     search: str | None = Field(description="id of the search that it comes from, or whose space it is laid out in")
@@ -120,7 +120,7 @@ class Layout(BaseModel):
     spacing: Spacing
     statement: str = Field(description="one line for people; slots are counted from 1 there")
     verdict: Literal["not supported", "suggested", "supported"] = Field(
-        description="elsewhere than it was found, suggested at best"
+        description="of a layout that was not retrained, suggested at best"
     )
     found_at: FoundAt | None = Field(description="null of par and sandwich")
     costs: Costs

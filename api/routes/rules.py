@@ -59,8 +59,8 @@ def apply_sandwich(body: KnownAtDepth, request: Request, engine: Database) -> Re
 def apply_stored_rule(rule_id: RuleId, body: rule_schemas.RuleAtDepth, request: Request, engine: Database) -> Response:
     """The layout of a rule at another depth and width. Nothing is stored; the same request gives the same layout.
 
-    Elsewhere than it was found a rule is suggested at best: nobody has trained the layout, and the answer says what the
-    rule was found at, what the layout costs, and the request that would train it.
+    Where the layout is not the one that was retrained, the rule is suggested at best. The answer says what the rule was
+    found at, what the layout costs, and the request that would train it.
     """
     with reading(engine) as connection:
         stored = rules.get(connection, rule_id)

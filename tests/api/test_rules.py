@@ -237,12 +237,15 @@ def keep_statement(service: Running, claimed: Claimed, kind: str, **changes: Any
 
 
 def test_a_statement_is_carried_to_another_depth_and_is_suggested_there(service: Running, claimed: Claimed) -> None:
-    rule_id = keep_statement(service, claimed, "position", verdict="supported")
+    confirmation = {"layout": "AF", "slots": ["attention", "ffn"]}
+    rule_id = keep_statement(service, claimed, "position", verdict="supported", confirmation=confirmation)
     status, layout = apply(service, rule_id, {"n_slots": 8})
     assert (status, layout["string"], layout["verdict"]) == (200, "AAAAFFFF", "suggested")
-    assert layout["statement"].endswith("no latency budget: suggested, and not measured here")
+    assert layout["statement"].endswith("no latency budget: suggested, and this layout was not trained")
     own = apply(service, rule_id, {"n_slots": 2})[1]
     assert (own["string"], own["verdict"]) == ("AF", "supported")
+    untrained = keep_statement(service, claimed, "position", verdict="supported")
+    assert apply(service, untrained, {"n_slots": 2})[1]["verdict"] == "suggested"
     wider = apply(service, rule_id, {"n_slots": 2, "d_model": 32})[1]
     assert (wider["verdict"], wider["d_model"], wider["request"]["space"]["n_heads"]) == ("suggested", 32, 4)
     assert wider["costs"]["parameters"] > own["costs"]["parameters"]

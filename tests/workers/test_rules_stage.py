@@ -100,6 +100,7 @@ def test_what_retraining_says_decides(tmp_path: Path, files: Any) -> None:
     found, layouts = said.statements, said.layouts
     told = position(found)["confirmation"]
     assert told["layout"] in ("AAFFFF", "AFAFFF")
+    assert [label[0].upper() for label in told["slots"]] == [*told["layout"]]
     assert (told["seeds"], told["n_random"], told["margin"], told["unit"]) == ([5, 6, 7], 4, 0.02, "bits per byte")
     assert told["random"]["low"] <= told["random"]["mean"] <= told["random"]["high"]
     assert told["placement"] in ("better", "worse", "cannot tell")

@@ -184,6 +184,7 @@ def _confirmation(inputs: Inputs, layouts: Mapping[str, Retrained]) -> Confirmat
         layout=str(layouts[LAYOUT].derived.architecture),
         unit=inputs.request.task.quality_unit,
         seeds=sorted(layouts[LAYOUT].results),
+        slots=layouts[LAYOUT].derived.architecture.labels,
     )
 
 
