@@ -20,7 +20,7 @@ from nas.architecture import Architecture
 from nas.config.request import SearchRequest
 from nas.config.space import SearchSpace
 from nas.errors import InvalidInput
-from nas.rule_layout import Counts, place
+from nas.rule_layout import Counts, broken, place
 from nas.rules import RuleStatement, count, slots_text
 from nas.statement import Statement, Verdict
 
@@ -165,8 +165,9 @@ def apply_statement(
         d_model: width it is for; None: the search's.
 
     Raises:
-        InvalidInput: a depth out of range, one at which the family has no block, more blocks than there is room for, or
-            a description that names no block of the family, as one stored before labels were kept.
+        InvalidInput: a depth out of range, one at which the family has no block, more blocks than there is room for, a
+            layout that breaks the statement, or a description that names no block of the family, as one stored before
+            labels were kept.
     """
     if not 1 <= n_slots <= MAX_SLOTS:
         raise InvalidInput(f"n_slots is {n_slots}; it must be from 1 to {MAX_SLOTS}")
@@ -184,6 +185,9 @@ def apply_statement(
     n_own = sum(families[label] == statement.family for label in labels)
     if not n_own:
         raise InvalidInput(f"the rule is about {statement.family}, of which its seeds have no block to place")
+    lack = broken(statement, [families[label] for label in labels])
+    if lack is not None:
+        raise InvalidInput(f"the {statement.kind} cannot be had at {count(n_slots, 'slot')}: {lack}")
     n_blocks = sum(families[label] != "identity" for label in labels)
     return Layout(
         labels=labels,

@@ -300,10 +300,10 @@ def test_a_statement_is_supported_by_the_layout_that_was_trained_alone(
     n_slots: int, options: dict[str, Any], verdict: str
 ) -> None:
     request = searched(6)
-    # Beside what others say, SAAF.. may be what was trained; one statement alone would make another layout.
-    trained = ["sgu", "attention", "attention", "ffn", "identity", "identity"]
+    # Beside what others say, AASF.. may be what was trained; one statement alone would make another layout.
+    trained = ["attention", "attention", "sgu", "ffn", "identity", "identity"]
     rule = found(request, ["AAFFFF"] * 5)
-    for confirmation in ({"layout": "SAAF..", "slots": trained}, {"layout": "SAAF.."}):
+    for confirmation in ({"layout": "AASF..", "slots": trained}, {"layout": "AASF.."}):
         layout = apply_statement(supported(**confirmation), rule, request, n_slots, **options)
         assert layout.verdict == verdict
         if verdict == "supported":
@@ -326,6 +326,16 @@ def test_what_was_trained_cannot_be_told_from_what_is_not_a_layout_of_its_space(
     request = searched(6)
     layout = apply_statement(supported(**confirmation), found(request, ["AAFFFF"] * 5), request, 6)
     assert (len(layout.labels), layout.verdict) == (6, "suggested")
+
+
+def test_a_layout_that_breaks_its_statement_is_not_offered() -> None:
+    request = searched(6)
+    message = (
+        "the position cannot be had at 6 slots: its layout has attention at 0.50 of the depth on average, which is not "
+        "early"
+    )
+    with pytest.raises(InvalidInput, match=f"^{message}$"):
+        apply_statement(supported(), found(request, ["AAFFFF"] * 5), request, 6, ratio=Fraction(1))
 
 
 def test_letters_of_several_candidates_do_not_tell_what_was_trained() -> None:

@@ -188,6 +188,22 @@ def test_a_placement_is_not_confirmed_by_blocks_that_cannot_show_it(
     assert search.warnings() == [f"the {kind} of {family} was not confirmed: the derived architecture {lack}"]
 
 
+def test_a_statement_that_the_common_layout_breaks_is_not_confirmed(tmp_path: Path, files: Any) -> None:
+    search = Running(tmp_path, files, request(confirm_seeds=3), ["AAAAAF"] * 5)
+    said = {each.kind: each for each in infer_statements(search.inputs, search.derived, search.store)}
+    late = replace(said["position"], direction="late", at=0.6, verdict="suggested")
+    cut = replace(said["position"], kind="cut", direction="first", at=1.0, verdict="suggested")
+    trained = Trained({"derived": Retrained(search.derived[0], {}, {}, 0.1, ())}, None, ())
+    outcome = confirm_statements(search.inputs, search.searched, [late, cut], trained, search.store, search.trials)
+    late_told, cut_told = outcome.statements
+    assert late_told["confirmation"]["layout"] == "FAAAAA", "made without the one that it would break"
+    assert (cut_told["verdict"], cut_told["confirmation"]) == ("suggested", None)
+    assert search.warnings() == [
+        "the cut of attention was not confirmed: its layout has 60% of attention in the first two thirds, 100% is "
+        "stated"
+    ]
+
+
 @pytest.mark.parametrize(
     ("seeds", "chosen", "lack"),
     [
