@@ -34,7 +34,7 @@ class Statement(BaseModel, extra="allow"):
     range_high: float | None
     n_seeds: int = Field(description="seeds that can tell")
     by_seed: list[float | None]
-    found_at: dict[str, Any] | None = Field(description="depth, width, length, data, updates and budget")
+    found_at: dict[str, Any] | None = Field(description="depth, width, length, data, updates, budget, layout")
     confirmation: dict[str, Any] | None = Field(description="what retraining the layout said; null: not done")
 
 

@@ -21,7 +21,7 @@ from nas.errors import InvalidInput
 from nas.random_stacks import TOLERANCE, random_placements
 from nas.rule_layout import at_same_cost, broken
 from nas.statement import Statement
-from nas.statements import exchangeable, found_at, state
+from nas.statements import countable, exchangeable, found_at, state
 from nas.verdicts import confirmed, judge, worth_confirming
 from workers.stages.passed_on import Derived, Inputs, Retrained, Searched, Trained
 from workers.stages.power import tell_by_retrainings
@@ -60,7 +60,8 @@ def infer_statements(inputs: Inputs, derived: Sequence[Derived], store: Store) -
     """What the seeds say, with verdicts; those that will be retrained are kept once that is done."""
     request = inputs.request
     families = [each.families for each in _architectures(derived)]
-    found = judge(state(families, exchangeable(request.space)), found_at(request))
+    space = request.space
+    found = judge(state(families, exchangeable(space), countable(space)), found_at(request))
     for each in found:
         if not (request.retrain.confirm_seeds and worth_confirming(each)):
             store.rule(told(each))
