@@ -14,9 +14,11 @@ import pytest
 
 from api.layouts import Power, RetrainedLayout
 from nas.architecture import Architecture
+from nas.config.budget import Budget
 from nas.config.request import SearchRequest
 from nas.data.corpora import text_file
 from nas.errors import SearchFailed
+from nas.exact import labels
 from nas.ingest.card import Dataset
 from nas.retrain import load_network
 from tests import tiny
@@ -351,6 +353,23 @@ def test_the_next_best_of_each_seed_are_trained_too(files: Files, tmp_path: Path
     assert losses == sorted(losses)
     again = Stages(request(k_best=3, baselines=[], n_seeds=1, n_steps=2), tmp_path / "best", files)
     assert [each.architecture for each in again.derived] == [each.architecture for each in upto.derived]
+
+
+def test_where_the_next_best_cannot_be_told_the_best_alone_is_derived(
+    files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As of deep stacks of which most slots are undecided, under two bounds.
+    monkeypatch.setattr(labels, "MOST_LABELS", 1)
+    two = {"parameters": {"ratio_to_parent": 1.0}, "flops": {"ratio_to_parent": 1.0}}
+    asked = request(k_best=3, baselines=[], n_seeds=1, n_steps=2)
+    asked = asked.model_copy(update={"budget": Budget.model_validate(two)})
+    upto = Stages(asked, tmp_path / "ties", files)
+    assert [each.role for each in upto.derived] == ["argmax", "budget"] * 2
+    warnings = [data["message"] for kind, data in upto.events if kind == "warning"]
+    assert [each.partition(":")[2] for each in warnings if "k_best" in each] == [
+        " retrain.k_best is 3, but only the best is derived: too many architectures are as good as the 9 best to tell "
+        "which these are; ask for one, or set tighter constraints"
+    ] * 2
 
 
 def test_one_seed_is_told_to_show_nothing(files: Files, tmp_path: Path) -> None:
