@@ -69,7 +69,7 @@ def at_same_cost(statements: Sequence[Statement], labels: Sequence[str], space: 
     found = (*(next(rest) if label == mark else label for label in chain), *skipped)
     for slot, label in enumerate(found):
         if not space.allowed[slot][space.labels.index(label)]:
-            raise InvalidInput(f"their layout has {label!r} in slot {slot}, where the space does not allow it")
+            raise InvalidInput(f"their layout has {label!r} in slot {slot + 1}, where the space does not allow it")
     return found
 
 

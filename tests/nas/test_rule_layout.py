@@ -208,7 +208,7 @@ def test_a_layout_of_equal_cost_holds_the_same_blocks() -> None:
 def test_a_layout_that_the_space_does_not_allow_is_refused() -> None:
     space = SearchSpace.model_validate({"n_slots": 2, "layout": [{"forbidden": ["attention"]}, {}]})
     with pytest.raises(
-        InvalidInput, match=r"^their layout has 'attention' in slot 0, where the space does not allow it"
+        InvalidInput, match=r"^their layout has 'attention' in slot 1, where the space does not allow it"
     ):
         at_same_cost([said("position", "early", 0.1)], ("ffn", "attention"), space)
 

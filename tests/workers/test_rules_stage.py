@@ -132,7 +132,7 @@ def test_a_layout_that_the_space_does_not_allow_is_told(tmp_path: Path, files: A
     search = Running(tmp_path, files, request(layout=layout, confirm_seeds=3), ["AFSFFF"] * 5)
     assert {each["confirmation"] for each in search.rules()} == {None}
     assert [each for each in search.warnings() if each.startswith("the rules were not confirmed: ")] == [
-        "the rules were not confirmed: their layout has 'ffn' in slot 2, where the space does not allow it"
+        "the rules were not confirmed: their layout has 'ffn' in slot 3, where the space does not allow it"
     ]
 
 
