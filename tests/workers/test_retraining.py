@@ -25,12 +25,13 @@ from tests import tiny
 from workers.folder import FolderStore
 from workers.inline import InlineTrials
 from workers.stages.compare import compare, compare_layouts, describe_layouts
-from workers.stages.derive import derive_all
+from workers.stages.derive import derive_all, keep
 from workers.stages.measure import measure
 from workers.stages.numbering import Numbering
 from workers.stages.passed_on import Inputs, Retrained, Searched, Trained
 from workers.stages.retrain import retrain, train_layouts
 from workers.stages.search import search
+from workers.store import TrialKey
 
 Files = dict[str, Dataset]
 Events = list[tuple[str, dict[str, Any]]]
@@ -370,6 +371,29 @@ def test_where_the_next_best_cannot_be_told_the_best_alone_is_derived(
         " retrain.k_best is 3, but only the best is derived: too many architectures are as good as the 9 best to tell "
         "which these are; ask for one, or set tighter constraints"
     ] * 2
+
+
+@pytest.mark.parametrize(("verdicts", "first", "n_warned"), [(["over", "within"], 1, 0), (["over", "over"], 0, 1)])
+def test_what_is_over_a_bound_comes_behind_what_is_not(
+    files: Files, tmp_path: Path, verdicts: list[str], first: int, n_warned: int
+) -> None:
+    upto = Stages(request(baselines=[], n_seeds=1), tmp_path / "over", files)
+    space = upto.inputs.request.space
+    stacks = (("attention", "attention", "ffn", "ffn"), ("ffn", "identity", "identity", "identity"))
+    upto.derived = [
+        keep(role, Architecture(labels, space.candidates), upto.inputs, upto.store, TrialKey("search", 0, 1))
+        for role, labels in zip(("budget", "budget 2"), stacks, strict=True)
+    ]
+    for each, verdict in zip(upto.derived, verdicts, strict=True):
+        each.entry["bounds"] = [{"name": "parameters", "verdict": "within"}, {"name": "latency", "verdict": verdict}]
+    trained = upto.retrain()
+    assert trained.layouts["derived"].val_loss != trained.layouts["derived 2"].val_loss
+    better = [each.derived.id for each in sorted(trained.layouts.values(), key=lambda each: each.val_loss)]
+    assert better[0] == upto.derived[0].id, "the one over the bound validates best"
+    assert trained.derived.derived.id == upto.derived[first].id
+    warnings = [data["message"] for kind, data in upto.events if kind == "warning"]
+    told = "no derived architecture is within all bounds of the budget; the one that validates best is over"
+    assert warnings.count(told) == n_warned
 
 
 def test_one_seed_is_told_to_show_nothing(files: Files, tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ class Running:
         for seed, string in enumerate(seeds):
             architecture = Architecture(tuple(letters[x] for x in string), asked.space.candidates)
             key = TrialKey("search", 0, seed)
-            entry = {"role": "budget", "string": string, "slots": list(architecture.labels), "seed": seed}
+            entry = {"role": "budget", "string": string, "slots": [*architecture.labels], "seed": seed, "bounds": []}
             self.derived.append(Derived(f"budget-{key}", "budget", architecture, entry, seed))
 
     def confirmed(self) -> Confirmed:
