@@ -37,8 +37,8 @@ def fixed(searched: SearchRequest, labels: Sequence[str], d_model: int | None = 
     """The request that trains this layout and its interleaved parent: every slot is fixed, nothing is left to search.
 
     Everything else is as in the search, save the width where one is given (heads keep their own where it divides), the
-    budget, which a fixed layout cannot be changed to meet, the updates of the search, which is of a single step, and
-    what was known of the data.
+    budget, which a fixed layout cannot be changed to meet, the updates of the search, which is of a single step and so
+    leaves no weights to start from, and what was known of the data.
 
     Raises:
         InvalidInput: the space cannot be built at this width, or the labels are none of it.
@@ -57,7 +57,7 @@ def fixed(searched: SearchRequest, labels: Sequence[str], d_model: int | None = 
     body["trials"] |= {"n_seeds": 1, "n_samples": 1}
     body["method"] |= {"n_steps": 1, "prune_steps": 0}
     baselines = ["interleaved"] if {"attention", "ffn"} <= families else []
-    body["retrain"] |= {"baselines": baselines, "confirm_seeds": 0}
+    body["retrain"] |= {"baselines": baselines, "confirm_seeds": 0, "start": "scratch", "k_best": 1}
     if not baselines:
         body["retrain"]["distil"] = None
     name = f"{searched.name[:80]}, its rule at {len(labels)} slots"

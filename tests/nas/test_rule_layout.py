@@ -237,6 +237,10 @@ def test_the_request_of_a_layout_fixes_every_slot() -> None:
     ]  # fmt: skip
     assert (found.space.n_slots, found.space.d_model, found.space.n_heads) == (3, 32, 4)
     assert (found.budget.latency, found.retrain.baselines, found.trials.n_seeds) == (None, ("interleaved",), 1)
+    warm = tiny.request(retrain={"start": "supernet", "k_best": 4, "n_steps": 1, "n_seeds": 1})
+    assert warm.retrain.k_best == 4
+    trained = fixed(warm, ("attention", "ffn")).retrain
+    assert (trained.start, trained.k_best) == ("scratch", 1), "one step of a search leaves nothing to start from"
     small = {"candidates": ["sgu", "ffn"], "n_slots": 2, "d_model": 16, "n_heads": 2, "max_len": 16}
     without = tiny.request(space=small, retrain={"baselines": []})
     assert fixed(without, ("sgu", "ffn")).retrain.baselines == ()

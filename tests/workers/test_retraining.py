@@ -319,6 +319,16 @@ def test_a_warm_start_begins_lower_and_is_told(files: Files, tmp_path: Path) -> 
         assert after.layouts[name].val_loss < before.layouts[name].val_loss - 0.1
     warnings = [data["message"] for kind, data in warm.events if kind == "warning"]
     assert any(each.startswith("retrain.start is supernet: the search trained the blocks") for each in warnings)
+    assert not any("are not independent" in each for each in warnings)
+
+
+def test_seeds_that_share_a_supernet_are_told(files: Files, tmp_path: Path) -> None:
+    upto = Stages(request(start="supernet", n_seeds=3, n_steps=1, baselines=[]), tmp_path / "shared", files)
+    upto.retrain()
+    assert [data["message"] for kind, data in upto.events if kind == "warning"][-1] == (
+        "retrain.start is supernet and retrain.n_seeds is 3, but trials.n_seeds is 2: seeds that begin with weights of "
+        "the same search are not independent, so intervals over them are too narrow; give at most 2"
+    )
 
 
 def test_everything_learns_from_the_parent_which_is_trained_first_and_by_itself(files: Files, tmp_path: Path) -> None:

@@ -41,6 +41,12 @@ def retrain(
             "retrain.start is supernet: the search trained the blocks of what it derived most, which favours it over "
             "the baselines; to compare architectures alone, start from scratch"
         )
+        if (n_searches := request.trials.n_seeds) < len(seeds):
+            store.warn(
+                f"retrain.start is supernet and retrain.n_seeds is {len(seeds)}, but trials.n_seeds is {n_searches}: "
+                "seeds that begin with weights of the same search are not independent, so intervals over them are too "
+                f"narrow; give at most {n_searches}"
+            )
     trained = train(inputs, wanted, seeds, recipe, store, trials)
     own = _own(inputs, derived, trained)
     if _is_over(own[0].derived):
