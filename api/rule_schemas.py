@@ -82,10 +82,14 @@ class RuleAtDepth(BaseModel, extra="forbid"):
         None, strict=True, ge=1, le=MAX_SLOTS, description="all blocks : attention blocks; null: the rule's own"
     )
     zone: Zone = Field(
-        "found", description="found: the part of the depth where the seeds put attention; paper: the first two thirds"
+        "found",
+        description="of the line about attention. found: the part of the depth where the seeds put it; paper: the "
+        "first two thirds",
     )
     spacing: Spacing = Field(
-        "uniform", description="uniform: evenly from the zone's first slot to its last; stride: one gap"
+        "uniform",
+        description="of the line about attention. uniform: evenly from the zone's first slot to its last; stride: one "
+        "gap",
     )
     d_model: int | None = Field(None, strict=True, ge=4, le=16384, description="width; null: the search's")
 
@@ -116,8 +120,8 @@ class Layout(BaseModel):
     string: str = Field(description="a letter a slot", examples=["AFFFAFFFAFFFAFFF"])
     attention: list[int] = Field(description="slots with attention, counted from 0")
     ratio: float = Field(description="all blocks : attention blocks, as asked for")
-    zone: Zone = Field(description="that of a statement's layout is what the statement says")
-    spacing: Spacing
+    zone: Zone | None = Field(description="null of a statement, which says itself where its blocks stand")
+    spacing: Spacing | None = Field(description="null of a statement")
     statement: str = Field(description="one line for people; slots are counted from 1 there")
     verdict: Literal["not supported", "suggested", "supported"] = Field(
         description="of a layout that was not retrained, suggested at best"

@@ -128,6 +128,15 @@ def _meant(ratio: float | None) -> Fraction | None:
     return None if ratio is None else Fraction(ratio).limit_denominator(1_000_000)
 
 
+def _check_own_places(asked: rule_schemas.RuleAtDepth) -> None:
+    for name, value, default in (("zone", asked.zone, "found"), ("spacing", asked.spacing, "uniform")):
+        if value != default:
+            raise InvalidInput(
+                f"{name} is {value!r}, but a statement says itself where its blocks stand; leave {name} out, or apply "
+                "the search's line about attention"
+            )
+
+
 def _layout(
     stored: StoredRule,
     beside: Sequence[StoredRule],
@@ -146,6 +155,7 @@ def _layout(
         raise RuleNotApplicable(detail) from None
     try:
         if statement is not None:
+            _check_own_places(asked)
             found = apply_statement(statement, rule, searched, asked.n_slots, ratio=ratio, d_model=asked.d_model)
         else:
             found = apply_rule(rule, searched, asked.n_slots, ratio=ratio, zone=asked.zone, spacing=asked.spacing)
@@ -162,8 +172,8 @@ def _layout(
         string=found.string,
         attention=list(found.attention),
         ratio=float(found.ratio),
-        zone=asked.zone,
-        spacing=asked.spacing,
+        zone=None if statement is not None else asked.zone,
+        spacing=None if statement is not None else asked.spacing,
         statement=found.statement,
         verdict=found.verdict,
         costs=Costs(**vars(told)),

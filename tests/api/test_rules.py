@@ -251,6 +251,19 @@ def test_a_statement_is_carried_to_another_depth_and_is_suggested_there(service:
     assert wider["costs"]["parameters"] > own["costs"]["parameters"]
     rarer = apply(service, rule_id, {"n_slots": 8, "ratio": 4})[1]
     assert (rarer["ratio"], rarer["string"].count("A")) == (4.0, 2)
+    assert (layout["zone"], layout["spacing"]) == (None, None)
+
+
+@pytest.mark.parametrize(("name", "value"), [("zone", "paper"), ("spacing", "stride")])
+def test_where_a_statements_blocks_stand_is_not_to_be_chosen(
+    service: Running, claimed: Claimed, name: str, value: str
+) -> None:
+    status, found = apply(service, keep_statement(service, claimed, "position"), {"n_slots": 8, name: value})
+    assert (status, found["code"]) == (422, "rule-not-applicable")
+    assert found["detail"] == (
+        f"{name} is '{value}', but a statement says itself where its blocks stand; leave {name} out, or apply the "
+        "search's line about attention"
+    )
 
 
 @pytest.mark.parametrize(

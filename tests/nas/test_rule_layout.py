@@ -246,6 +246,26 @@ def test_the_request_of_a_layout_fixes_every_slot() -> None:
     assert fixed(without, ("sgu", "ffn")).retrain.baselines == ()
 
 
+@pytest.mark.parametrize(
+    ("width", "n_heads", "heads", "kv_heads", "mgk"),
+    [(512, 32, 16, 8, 8), (64, 4, 2, 1, 1), (128, 8, 4, 2, 2), (32, 2, 4, 2, 2)],
+    ids=["wider", "narrower", "as it was", "no whole number"],
+)
+def test_heads_of_a_candidates_own_keep_their_width_too(
+    width: int, n_heads: int, heads: int, kv_heads: int, mgk: int
+) -> None:
+    own = {"label": "few", "block": "attention", "options": {"n_heads": 4, "n_kv_heads": 2}}
+    keys = {"label": "mgk", "block": "mgk", "options": {"n_heads": 2, "n_keys": 2}}
+    sgu = {"label": "sgu", "block": "sgu", "options": {"n_heads": 2}}
+    space = {"d_model": 128, "n_heads": 8, "candidates": [own, "ffn", "attention", sgu, keys]}
+    found = fixed(tiny.request(space=space), ("few", "mgk"), width).space
+    options = {candidate.label: candidate.options for candidate in found.candidates}
+    assert found.n_heads == n_heads
+    assert (options["few"]["n_heads"], options["few"]["n_kv_heads"]) == (heads, kv_heads)
+    assert (options["mgk"]["n_heads"], options["sgu"]["n_heads"]) == (mgk, 2)
+    assert options["attention"]["n_heads"] is None
+
+
 def test_a_width_that_cannot_be_built_is_one_line() -> None:
     with pytest.raises(InvalidInput, match="d_model"):
         fixed(tiny.request(), ("attention", "ffn"), 15)
