@@ -34,7 +34,7 @@ class Statement(BaseModel, extra="allow"):
     range_high: float | None
     n_seeds: int = Field(description="seeds that can tell")
     by_seed: list[float | None]
-    found_at: dict[str, Any] | None = Field(description="depth, width, length, data, updates and budget")
+    found_at: dict[str, Any] | None = Field(description="depth, width, length, data, updates, budget, layout")
     confirmation: dict[str, Any] | None = Field(description="what retraining the layout said; null: not done")
 
 
@@ -82,10 +82,14 @@ class RuleAtDepth(BaseModel, extra="forbid"):
         None, strict=True, ge=1, le=MAX_SLOTS, description="all blocks : attention blocks; null: the rule's own"
     )
     zone: Zone = Field(
-        "found", description="found: the part of the depth where the seeds put attention; paper: the first two thirds"
+        "found",
+        description="of the line about attention. found: the part of the depth where the seeds put it; paper: the "
+        "first two thirds",
     )
     spacing: Spacing = Field(
-        "uniform", description="uniform: evenly from the zone's first slot to its last; stride: one gap"
+        "uniform",
+        description="of the line about attention. uniform: evenly from the zone's first slot to its last; stride: one "
+        "gap",
     )
     d_model: int | None = Field(None, strict=True, ge=4, le=16384, description="width; null: the search's")
 
@@ -106,7 +110,7 @@ class FoundAt(BaseModel):
 
 
 class Layout(BaseModel):
-    """A rule at another depth: a suggestion that nobody has trained."""
+    """A rule at one depth: a suggestion that nobody has trained, or what a statement's retraining trained."""
 
     rule: str = Field(description="id of the rule, or par or sandwich")
     search: str | None = Field(description="id of the search that it comes from, or whose space it is laid out in")
@@ -116,11 +120,11 @@ class Layout(BaseModel):
     string: str = Field(description="a letter a slot", examples=["AFFFAFFFAFFFAFFF"])
     attention: list[int] = Field(description="slots with attention, counted from 0")
     ratio: float = Field(description="all blocks : attention blocks, as asked for")
-    zone: Zone = Field(description="that of a statement's layout is what the statement says")
-    spacing: Spacing
+    zone: Zone | None = Field(description="null of a statement, which says itself where its blocks stand")
+    spacing: Spacing | None = Field(description="null of a statement")
     statement: str = Field(description="one line for people; slots are counted from 1 there")
     verdict: Literal["not supported", "suggested", "supported"] = Field(
-        description="elsewhere than it was found, suggested at best"
+        description="of a layout that was not retrained, suggested at best"
     )
     found_at: FoundAt | None = Field(description="null of par and sandwich")
     costs: Costs

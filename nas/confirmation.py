@@ -42,6 +42,7 @@ class Confirmation:
 
     Args:
         layout: its string, a letter a slot.
+        slots: its labels; () in one stored before they were kept.
         unit: of all differences, such as bits per byte.
         seeds: fresh ones.
         n_random: random placements of the same blocks; 0 where there are too few to hold a placement against.
@@ -57,6 +58,7 @@ class Confirmation:
     random: Difference | None
     parent: Difference | None
     margin: float = MARGIN
+    slots: tuple[str, ...] = ()
 
     @property
     def placement(self) -> Literal["better", "worse", "cannot tell"]:
@@ -76,7 +78,7 @@ class Confirmation:
 
     def to_json(self) -> dict[str, Any]:
         told = {"placement": self.placement, "against_parent": self.against_parent}
-        return {**asdict(self), "seeds": list(self.seeds), **told}
+        return {**asdict(self), "seeds": list(self.seeds), "slots": list(self.slots), **told}
 
 
 def confirm(
@@ -87,6 +89,7 @@ def confirm(
     layout: str,
     unit: str,
     seeds: Sequence[int],
+    slots: Sequence[str] = (),
 ) -> Confirmation:
     """Compare test losses, paired by seed.
 
@@ -97,6 +100,7 @@ def confirm(
         layout: the rule's, as a string.
         unit: such as bits per byte.
         seeds: (S,).
+        slots: labels of the rule's layout.
 
     Raises:
         InvalidInput: too few seeds or placements, shapes that do not pair up, or a loss that is not a number.
@@ -122,6 +126,7 @@ def confirm(
         n_random=0 if others is None else len(others),
         random=None if others is None else _against_many(first - others),
         parent=None if third is None else _against_one(first - third),
+        slots=tuple(slots),
     )
 
 

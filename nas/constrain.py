@@ -131,7 +131,7 @@ def _count(where: str, count: Count, space: SearchSpace) -> list[Constraint]:
 
 
 def _times(sign: int) -> Callable[[float], float]:
-    return lambda total: sign * total
+    return lambda total: sign * total + 0.0  # of no slot -1 makes -0.0
 
 
 def _ratio(where: str, ratio: Ratio, space: SearchSpace) -> list[Constraint]:
@@ -207,4 +207,7 @@ def _named(where: str, family: str | None, label: str | None, space: SearchSpace
 
 def _check_slot(where: str, slot: int, largest: int, space: SearchSpace) -> None:
     if slot > largest:
-        raise InvalidInput(f"{where[1:]} names slot {slot}; of {space.n_slots} slots, at most {largest} is possible")
+        raise InvalidInput(
+            f"{where[1:]} names slot {slot + 1}, counted from 1; of {space.n_slots} slots, at most {largest + 1} is "
+            "possible"
+        )

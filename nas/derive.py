@@ -259,7 +259,7 @@ def _scores(
         )
     for slot in range(len(values)):
         if not np.isfinite(values[slot]).all():
-            raise SearchFailed(f"the probabilities of slot {slot} are not numbers; the search has diverged")
+            raise SearchFailed(f"the probabilities of slot {slot + 1} are not numbers; the search has diverged")
     usable = np.ones(values.shape, np.bool_) if allowed is None else np.asarray(allowed, np.bool_)
     logs = np.where(usable, np.log(np.maximum(values, _SMALLEST)), -np.inf)
     top = logs.max(axis=1, keepdims=True)

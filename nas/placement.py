@@ -16,9 +16,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+from nas.architecture import Architecture
 from nas.config.request import SearchRequest
+from nas.config.space import SearchSpace
 from nas.errors import InvalidInput
-from nas.rule_layout import Counts, place
+from nas.rule_layout import Counts, broken, place
 from nas.rules import RuleStatement, count, slots_text
 from nas.statement import Statement, Verdict
 
@@ -38,7 +40,7 @@ class Layout:
         attention: attention slots, counted from 0.
         ratio: all blocks : attention blocks that was asked for.
         statement: one line for people; slots are counted from 1 there.
-        verdict: of the rule; elsewhere than it was found, suggested at best.
+        verdict: of the rule; of a layout that was not trained for it, suggested at best.
     """
 
     labels: tuple[str, ...]
@@ -151,7 +153,8 @@ def apply_statement(
     ratio: Fraction | None = None,
     d_model: int | None = None,
 ) -> Layout:
-    """The layout of one statement at another depth: each family as often as the seeds had it, and where it says.
+    """The layout of one statement: at its own depth and width the one that was retrained for it, where one was;
+    elsewhere each family as often as the seeds had it, and where it says.
 
     Args:
         statement: of a search.
@@ -162,11 +165,57 @@ def apply_statement(
         d_model: width it is for; None: the search's.
 
     Raises:
-        InvalidInput: a depth out of range, one at which the family has no block, more blocks than there is room for, or
-            a description that names no block of the family, as one stored before labels were kept.
+        InvalidInput: a depth out of range, one at which the family has no block, more blocks than there is room for, a
+            layout that breaks the statement, or a description that names no block of the family, as one stored before
+            labels were kept.
     """
     if not 1 <= n_slots <= MAX_SLOTS:
         raise InvalidInput(f"n_slots is {n_slots}; it must be from 1 to {MAX_SLOTS}")
+    space = request.space
+    at_home = n_slots == space.n_slots and d_model in (None, space.d_model)
+    trained = _retrained(statement, space) if at_home else None
+    if trained is not None and ratio is None:
+        labels = trained.labels
+    else:
+        labels = _lay_out(statement, rule, request, n_slots, ratio)
+    is_trained = trained is not None and trained.network == Architecture(labels, space.candidates).network
+    verdict: Verdict = "suggested" if statement.verdict == "supported" and not is_trained else statement.verdict
+    told = f"{verdict}, and {'this is the layout that was retrained' if is_trained else 'this layout was not trained'}"
+    families = {candidate.label: candidate.family for candidate in space.candidates}
+    n_own = sum(families[label] == statement.family for label in labels)
+    if not n_own:
+        raise InvalidInput(f"the rule is about {statement.family}, of which its seeds have no block to place")
+    lack = broken(statement, [families[label] for label in labels])
+    if lack is not None:
+        raise InvalidInput(f"the {statement.kind} cannot be had at {count(n_slots, 'slot')}: {lack}")
+    n_blocks = sum(families[label] != "identity" for label in labels)
+    return Layout(
+        labels=labels,
+        string="".join(space.candidate(label).letter for label in labels),
+        attention=tuple(slot for slot, label in enumerate(labels) if families[label] == "attention"),
+        ratio=Fraction(n_blocks, n_own),
+        statement=f"{statement.statement}; found by {count(statement.n_seeds, 'seed')} at {_found_at(request)}: {told}",
+        verdict=verdict,
+    )
+
+
+def _retrained(statement: Statement, space: SearchSpace) -> Architecture | None:
+    """What was trained for a statement; None: nothing, or a string whose letters could mean several candidates."""
+    confirmation = statement.confirmation or {}
+    labels = tuple(confirmation.get("slots") or ())
+    if not labels:
+        letters = {candidate.letter: candidate.label for candidate in space.candidates}
+        if len(letters) == len(space.candidates):
+            labels = tuple(letters.get(letter, "") for letter in confirmation.get("layout", ""))
+    if len(labels) != space.n_slots or not set(labels) <= {*space.labels}:
+        return None
+    return Architecture(labels, space.candidates)
+
+
+def _lay_out(
+    statement: Statement, rule: RuleStatement, request: SearchRequest, n_slots: int, ratio: Fraction | None
+) -> tuple[str, ...]:
+    """The label of each slot by one statement alone: what is said of other families was found, but is not asked for."""
     families = {candidate.label: candidate.family for candidate in request.space.candidates}
     seeds = [[families[label] for label in seed] for seed in rule.labels]
     placed = []
@@ -180,21 +229,7 @@ def apply_statement(
                 f"ratio {p} leaves no {family} in {count(n_slots, 'block')}; it needs {-int(-p // 1)} blocks at least"
             )
         placed += [(_chosen(rule, request, family), family)] * n_blocks
-    labels = place([statement], Counts(placed, _chosen(rule, request, "ffn")), n_slots)
-    elsewhere = n_slots != rule.n_slots or d_model not in (None, request.space.d_model) or ratio is not None
-    verdict: Verdict = "suggested" if elsewhere and statement.verdict == "supported" else statement.verdict
-    told = f"{verdict}, and not measured here" if elsewhere else verdict
-    n_own = sum(families[label] == statement.family for label in labels)
-    if not n_own:
-        raise InvalidInput(f"the rule is about {statement.family}, of which its seeds have no block to place")
-    return Layout(
-        labels=labels,
-        string="".join(request.space.candidate(label).letter for label in labels),
-        attention=tuple(slot for slot, label in enumerate(labels) if families[label] == "attention"),
-        ratio=Fraction(n_slots, n_own),
-        statement=f"{statement.statement}; found by {count(statement.n_seeds, 'seed')} at {_found_at(request)}: {told}",
-        verdict=verdict,
-    )
+    return place([statement], Counts(placed, _chosen(rule, request, "ffn")), n_slots)
 
 
 def _found_at(request: SearchRequest) -> str:

@@ -36,7 +36,7 @@ class Statement:
         range_high: largest.
         n_seeds: seeds that can tell: with the family, and with room to place it otherwise.
         by_seed: `at` of each seed in order; None where it cannot tell.
-        found_at: depth, width, length, data and budget of the search.
+        found_at: depth, width, length, data, updates, budget and layout of the search.
         verdict: nas.verdicts.
         reason: of the verdict, one sentence.
         confirmation: JSON of what retraining the rule's layout said (nas.confirmation); None: it was not done.

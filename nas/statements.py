@@ -9,7 +9,7 @@ estimate with a t interval. Verdicts: nas.verdicts. Ours. L slots, S seeds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any
@@ -21,6 +21,7 @@ from nas.config.request import SearchRequest
 from nas.config.space import SearchSpace
 from nas.errors import InvalidInput
 from nas.permutation import FAMILY, OTHER, SKIPPED, Stack, Statistic, null, tails
+from nas.rules import slots_text
 from nas.statement import Kind, Statement
 
 RANGE_SEEDS = 6  # from which on a ratio also tells its range
@@ -37,6 +38,13 @@ def exchangeable(space: SearchSpace) -> tuple[int, ...]:
     return tuple(kinds.index(each) for each in kinds)
 
 
+def countable(space: SearchSpace) -> frozenset[str]:
+    """Families of which a stack may have more or fewer blocks: the layout says so of all others."""
+    families = [candidate.family for candidate in space.candidates]
+    rows = [{family for family, may in zip(families, row, strict=True) if may} for row in space.allowed]
+    return frozenset(family for row in rows if len(row) > 1 for family in row)
+
+
 def found_at(request: SearchRequest) -> dict[str, Any]:
     """Where the statements of a search hold, if they do: JSON."""
     return {
@@ -46,15 +54,29 @@ def found_at(request: SearchRequest) -> dict[str, Any]:
         "dataset": request.task.dataset,
         "n_steps": request.method.n_steps,
         "budget": request.budget.model_dump(mode="json"),
+        "layout": _restrictions(request.space),
     }
 
 
-def state(seeds: Sequence[Sequence[str]], groups: Sequence[int] | None = None) -> list[Statement]:
+def _restrictions(space: SearchSpace) -> str | None:
+    """What the user fixed or forbade, on one line."""
+    slots: dict[str, list[int]] = {}
+    for slot, choice in enumerate(space.layout):
+        if choice.fixed or choice.forbidden:
+            told = f"{choice.present} alone" if choice.fixed else f"no {' or '.join(choice.forbidden)}"
+            slots.setdefault(told, []).append(slot)
+    return "; ".join(f"{told} in {slots_text(where)}" for told, where in slots.items()) or None
+
+
+def state(
+    seeds: Sequence[Sequence[str]], groups: Sequence[int] | None = None, counted: Collection[str] | None = None
+) -> list[Statement]:
     """All statements about the stacks of several seeds, tests corrected, without a verdict yet.
 
     Args:
         seeds: the family of each slot, seed by seed, (S, L); "identity" is a skipped slot.
         groups: (L,) as from `exchangeable`; None: every slot may trade places with every other.
+        counted: families as from `countable`, of which a ratio is stated; None: all.
 
     Raises:
         InvalidInput: there is no seed, or seeds have different depths.
@@ -66,7 +88,7 @@ def state(seeds: Sequence[Sequence[str]], groups: Sequence[int] | None = None) -
         raise InvalidInput(f"architectures of {depths[0]} and of {depths[-1]} slots have no rule in common")
     slots = np.asarray(groups if groups is not None else [0] * depths[0], np.int64)
     families = sorted({family for seed in seeds for family in seed} - {"identity", "ffn"})
-    found = [_ratio(seeds, family) for family in families]
+    found = [_ratio(seeds, family) for family in families if counted is None or family in counted]
     found += [kind(seeds, family, slots) for family in families for kind in (_position, _cut, _spacing)]
     found += [_order(seeds, one, two, slots) for i, one in enumerate(families) for two in families[i + 1 :]]
     told = [each for each in found if each is not None]

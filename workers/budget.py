@@ -158,6 +158,9 @@ def more_within(
         first: what `derive_within` found.
         k: how many, the first one counted.
         reason: as in `derive_within`.
+
+    Raises:
+        InvalidInput: under several bounds so many tie that the next best cannot be told apart (nas.exact.solve).
     """
     if k == 1:
         return []

@@ -59,8 +59,8 @@ def apply_sandwich(body: KnownAtDepth, request: Request, engine: Database) -> Re
 def apply_stored_rule(rule_id: RuleId, body: rule_schemas.RuleAtDepth, request: Request, engine: Database) -> Response:
     """The layout of a rule at another depth and width. Nothing is stored; the same request gives the same layout.
 
-    Elsewhere than it was found a rule is suggested at best: nobody has trained the layout, and the answer says what the
-    rule was found at, what the layout costs, and the request that would train it.
+    Where the layout is not the one that was retrained, the rule is suggested at best. The answer says what the rule was
+    found at, what the layout costs, and the request that would train it.
     """
     with reading(engine) as connection:
         stored = rules.get(connection, rule_id)
@@ -128,6 +128,15 @@ def _meant(ratio: float | None) -> Fraction | None:
     return None if ratio is None else Fraction(ratio).limit_denominator(1_000_000)
 
 
+def _check_own_places(asked: rule_schemas.RuleAtDepth) -> None:
+    for name, value, default in (("zone", asked.zone, "found"), ("spacing", asked.spacing, "uniform")):
+        if value != default:
+            raise InvalidInput(
+                f"{name} is {value!r}, but a statement says itself where its blocks stand; leave {name} out, or apply "
+                "the search's line about attention"
+            )
+
+
 def _layout(
     stored: StoredRule,
     beside: Sequence[StoredRule],
@@ -146,6 +155,7 @@ def _layout(
         raise RuleNotApplicable(detail) from None
     try:
         if statement is not None:
+            _check_own_places(asked)
             found = apply_statement(statement, rule, searched, asked.n_slots, ratio=ratio, d_model=asked.d_model)
         else:
             found = apply_rule(rule, searched, asked.n_slots, ratio=ratio, zone=asked.zone, spacing=asked.spacing)
@@ -162,8 +172,8 @@ def _layout(
         string=found.string,
         attention=list(found.attention),
         ratio=float(found.ratio),
-        zone=asked.zone,
-        spacing=asked.spacing,
+        zone=None if statement is not None else asked.zone,
+        spacing=None if statement is not None else asked.spacing,
         statement=found.statement,
         verdict=found.verdict,
         costs=Costs(**vars(told)),

@@ -68,7 +68,8 @@ class InSlots(Config):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.last is not None and self.last < self.first:
-            raise ValueError(f"slots {self.first} to {self.last} are none; last must not be below first")
+            told = f"slots {self.first + 1} to {self.last + 1}, counted from 1"
+            raise ValueError(f"{told}, are none; last must not be below first")
         return self
 
 

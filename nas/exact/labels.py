@@ -8,6 +8,9 @@ programming. Two paths of the same word and the same counts of candidates go on 
 both; of those of the same counts and state the k best words are kept, since whatever follows, these k stay ahead.
 An answer is proven once its score is within `gap` of the bound; until then `gap` grows.
 
+Where very many tie, labels of different counts are too many. With the cost inside the score, and no more than one row,
+a label that k others of its state beat in score and use can be in no answer either (`_undominated`).
+
 Words and counts are compared by 64-bit hashes: among 10^5 labels two different ones meet with a chance of 10^-9.
 L slots, K candidates, R rows, S states, N labels.
 """
@@ -72,13 +75,15 @@ class _Ahead:
         return cls(values, best, behind)
 
 
-def best_words(problem: Problem, multipliers: Floats, k: int) -> list[tuple[int, ...]]:
+def best_words(problem: Problem, multipliers: Floats, k: int, *, by_score: bool = False) -> list[tuple[int, ...]]:
     """The k best of all networks, or all there are, each by its best choices, in no order.
 
     Args:
         problem: to solve.
         multipliers: of the rows, (R,); any that are not negative give the right answer, good ones soon.
         k: how many, at least 1; others that tie with the last of them, at another cost, are there too.
+        by_score: the score alone counts, so that such others are left out; only with one row at most, and candidates
+            that are the same block adding the same to it.
 
     Raises:
         TooMany: there are more than MOST_LABELS labels in a slot.
@@ -93,13 +98,12 @@ def best_words(problem: Problem, multipliers: Floats, k: int) -> list[tuple[int,
     while True:
         whole = allowed >= len(losses)
         gap = np.inf if whole else float(losses[allowed])
-        found = _follow(problem, ahead, multipliers, gap + _ROUNDING, k)
+        found = _follow(problem, ahead, multipliers, gap + _ROUNDING, k, by_score)
         reached = _kth(problem, found, k)
         if whole or (reached is not None and reached >= bound - gap):
             return found
         if reached is not None:  # as far below the bound as the answer can be
-            found = _follow(problem, ahead, multipliers, bound - reached + _ROUNDING, k)
-            return found
+            return _follow(problem, ahead, multipliers, bound - reached + _ROUNDING, k, by_score)
         allowed = len(problem.scores) + _WIDER * (allowed - len(problem.scores))
 
 
@@ -112,7 +116,9 @@ def _kth(problem: Problem, found: list[tuple[int, ...]], k: int) -> float | None
     return sorted(best.values(), reverse=True)[k - 1] if len(best) >= k else None
 
 
-def _follow(problem: Problem, ahead: _Ahead, multipliers: Floats, gap: float, k: int) -> list[tuple[int, ...]]:
+def _follow(
+    problem: Problem, ahead: _Ahead, multipliers: Floats, gap: float, k: int, by_score: bool
+) -> list[tuple[int, ...]]:
     """Every path that is not behind others and whose Lagrangian value is within `gap` of the best."""
     n_slots, _ = problem.scores.shape
     candidates = [np.flatnonzero(np.isfinite(row) & (row <= gap)) for row in ahead.behind]
@@ -144,6 +150,10 @@ def _follow(problem: Problem, ahead: _Ahead, multipliers: Floats, gap: float, k:
         word = np.where(coded[taken] == SKIPPED, word[parent], _mixed(word[parent] ^ coded[taken]))
         if len(options) > 1 and len(value) > 1:
             first = _leaders(value, state, count, word, k)
+            if by_score:
+                # Of a state, the Lagrangian value is the score but for what is used, which has its price in it.
+                score = value[first] + used[first] @ multipliers
+                first = first[_undominated(score, used[first].sum(axis=1), state[first], k)]
             parent, taken, value, used = parent[first], taken[first], value[first], used[first]
             state, count, word = state[first], count[first], word[first]
             if len(value) > MOST_LABELS:
@@ -165,6 +175,23 @@ def _leaders(value: Floats, state: NDArray[np.int64], count: Hashes, word: Hashe
     sizes = np.diff(np.append(starts, len(order)))
     rank = np.arange(len(order)) - np.repeat(starts, sizes)
     return np.sort(order[rank < k])
+
+
+def _undominated(score: Floats, used: Floats, state: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+    """Labels that fewer than k others of their state beat in score while using no more, and perhaps some others.
+
+    In k layers: behind a layer of those that no other beats, each that is left is beaten by one of that layer.
+    """
+    kept = []
+    for each in np.unique(state):
+        left = np.flatnonzero(state == each)
+        left = left[np.lexsort((-score[left], used[left]))]
+        for _ in range(k):
+            best = np.maximum.accumulate(np.append(-np.inf, score[left]))[:-1]
+            leads = score[left] > best
+            kept.append(left[leads])
+            left = left[~leads]
+    return np.sort(np.concatenate(kept))
 
 
 def _starts(*columns: NDArray[np.int64] | Hashes) -> NDArray[np.bool_]:

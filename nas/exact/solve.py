@@ -6,12 +6,13 @@ largest score stands for it. (`Architecture.hash` tells placements apart, becaus
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from nas.errors import InvalidInput
-from nas.exact.labels import MOST_LABELS, TooMany, best_words
+from nas.exact.labels import TooMany, best_words
 from nas.exact.problem import Floats, Problem
 from nas.exact.program import EQUAL, integer, multipliers
 
@@ -36,7 +37,8 @@ def best(problem: Problem, k: int = 1) -> list[Answer]:
     all there are; none, if no architecture meets the rows.
 
     Raises:
-        InvalidInput: k is not positive, or so many networks tie that the k best cannot be told apart.
+        InvalidInput: k is not positive, or so many networks tie, under more than one row, that the k best cannot be
+            told apart.
     """
     if k < 1:
         raise InvalidInput(f"k is {k}; at least one architecture must be asked for")
@@ -48,14 +50,34 @@ def best(problem: Problem, k: int = 1) -> list[Answer]:
     try:
         found = best_words(problem, pressed, k)
     except TooMany:
-        alone = integer(problem)
-        if alone is not None and k > 1:
-            raise InvalidInput(
-                f"more than {MOST_LABELS} architectures are within rounding of the {k} best; ask for one, or set "
-                "tighter constraints"
-            ) from None
-        found = [] if alone is None else [alone]
+        found = _of_many(problem, pressed, k)
     return ordered(problem, found)[:k]
+
+
+def _of_many(problem: Problem, pressed: Floats, k: int) -> list[tuple[int, ...]]:
+    """The k best where too many networks tie to follow all: the cost goes into the score, below what counts as equal.
+
+    Raises:
+        InvalidInput: they are too many even so.
+    """
+    if k > 1 and len(problem.rows) <= 1 and _is_told_by_code(problem):
+        unit = float(np.abs(problem.costs).max(initial=0.0)) * len(problem.scores)
+        cheaper = problem.costs * (EQUAL / 2 / unit if unit else 0.0)
+        with suppress(TooMany):
+            return best_words(replace(problem, scores=problem.scores - cheaper), pressed, k, by_score=True)
+    alone = integer(problem)
+    if alone is not None and k > 1:
+        raise InvalidInput(
+            f"too many architectures are as good as the {k} best to tell which these are; ask for one, or set tighter "
+            "constraints"
+        )
+    return [] if alone is None else [alone]
+
+
+def _is_told_by_code(problem: Problem) -> bool:
+    """Whether candidates that are the same block add the same to every row, and cost the same."""
+    columns = np.vstack([np.asarray(problem.codes, np.float64)[None], problem.rows, problem.costs[None]])
+    return len(np.unique(columns, axis=1).T) == len(set(problem.codes))
 
 
 def feasible(problem: Problem) -> tuple[int, ...] | None:

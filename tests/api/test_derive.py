@@ -228,9 +228,9 @@ def test_an_infeasible_request_names_the_conflict_and_what_can_be_met(service: R
         ({"constraints": {"forbidden": [{"labels": ["mgk"]}]}}, "invalid-input",
          "forbidden/0 names label 'mgk'; the space has attention, ffn, identity, sgu"),
         ({"constraints": {"forced": [{"labels": ["ffn"], "first": 4}]}}, "invalid-input",
-         "forced/0 names slot 4; of 4 slots, at most 3 is possible"),
+         "forced/0 names slot 5, counted from 1; of 4 slots, at most 4 is possible"),
         ({"constraints": {"cuts": [{"family": "ffn", "from_slot": 5}]}}, "invalid-input",
-         "cuts/0 names slot 5; of 4 slots, at most 4 is possible"),
+         "cuts/0 names slot 6, counted from 1; of 4 slots, at most 5 is possible"),
         ({"constraints": {"counts": [{"family": "ffn"}]}}, "invalid-request", "needs at_least, at_most or both"),
         ({"objective": "nats"}, "invalid-input", "no parsimony pass has measured nats by step 10; rank by probability"),
         ({"seeds": [7]}, "invalid-input", "no seed 7 of sample 0 has reported; seeds 0, 1 did"),
@@ -254,12 +254,12 @@ def test_probabilities_that_are_not_numbers_are_told_of_their_seed(service: Runn
     broken = record(1, probabilities=[*ROWS[1][:2], [math.nan] * 4, ROWS[1][3]])
     status, found = ask(service, put({(0, 0): record(0), (0, 1): broken}))
     assert status == 200
-    assert found["seeds"][1]["reason"] == "the probabilities of slot 2 are not numbers; the search has diverged"
+    assert found["seeds"][1]["reason"] == "the probabilities of slot 3 are not numbers; the search has diverged"
     assert found["seeds"][1]["architectures"] == []
     assert found["agreement"]["n_seeds"] == 1
     status, found = ask(service, put({(0, 0): broken}))
     assert (status, found["code"]) == (422, "search-failed")
-    assert found["detail"].startswith("seed 0 at step 10: the probabilities of slot 2 are not numbers")
+    assert found["detail"].startswith("seed 0 at step 10: the probabilities of slot 3 are not numbers")
 
 
 def test_alpha_that_has_not_moved_says_so(service: Running, put: Put) -> None:

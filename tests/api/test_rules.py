@@ -237,17 +237,33 @@ def keep_statement(service: Running, claimed: Claimed, kind: str, **changes: Any
 
 
 def test_a_statement_is_carried_to_another_depth_and_is_suggested_there(service: Running, claimed: Claimed) -> None:
-    rule_id = keep_statement(service, claimed, "position", verdict="supported")
+    confirmation = {"layout": "AF", "slots": ["attention", "ffn"]}
+    rule_id = keep_statement(service, claimed, "position", verdict="supported", confirmation=confirmation)
     status, layout = apply(service, rule_id, {"n_slots": 8})
     assert (status, layout["string"], layout["verdict"]) == (200, "AAAAFFFF", "suggested")
-    assert layout["statement"].endswith("no latency budget: suggested, and not measured here")
+    assert layout["statement"].endswith("no latency budget: suggested, and this layout was not trained")
     own = apply(service, rule_id, {"n_slots": 2})[1]
     assert (own["string"], own["verdict"]) == ("AF", "supported")
+    untrained = keep_statement(service, claimed, "position", verdict="supported")
+    assert apply(service, untrained, {"n_slots": 2})[1]["verdict"] == "suggested"
     wider = apply(service, rule_id, {"n_slots": 2, "d_model": 32})[1]
     assert (wider["verdict"], wider["d_model"], wider["request"]["space"]["n_heads"]) == ("suggested", 32, 4)
     assert wider["costs"]["parameters"] > own["costs"]["parameters"]
     rarer = apply(service, rule_id, {"n_slots": 8, "ratio": 4})[1]
     assert (rarer["ratio"], rarer["string"].count("A")) == (4.0, 2)
+    assert (layout["zone"], layout["spacing"]) == (None, None)
+
+
+@pytest.mark.parametrize(("name", "value"), [("zone", "paper"), ("spacing", "stride")])
+def test_where_a_statements_blocks_stand_is_not_to_be_chosen(
+    service: Running, claimed: Claimed, name: str, value: str
+) -> None:
+    status, found = apply(service, keep_statement(service, claimed, "position"), {"n_slots": 8, name: value})
+    assert (status, found["code"]) == (422, "rule-not-applicable")
+    assert found["detail"] == (
+        f"{name} is '{value}', but a statement says itself where its blocks stand; leave {name} out, or apply the "
+        "search's line about attention"
+    )
 
 
 @pytest.mark.parametrize(

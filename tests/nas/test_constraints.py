@@ -49,7 +49,7 @@ def refusal(body: dict[str, Any]) -> str:
         ),
         (
             {"forced": [{"labels": ["ffn"], "first": 3, "last": 2}]},
-            "forced.0: slots 3 to 2 are none; last must not be below first",
+            "forced.0: slots 4 to 3, counted from 1, are none; last must not be below first",
         ),
         ({"cuts": [{"before_slot": 1}]}, "cuts.0: a cut needs exactly one of family and label"),
         (
@@ -101,9 +101,12 @@ def test_a_constraint_that_makes_no_sense_is_refused(body: dict[str, Any], messa
         ),
         (
             {"forbidden": [{"labels": ["ffn"], "last": 2}]},
-            "forbidden/0 names slot 2; of 2 slots, at most 1 is possible",
+            "forbidden/0 names slot 3, counted from 1; of 2 slots, at most 2 is possible",
         ),
-        ({"cuts": [{"family": "ffn", "before_slot": 3}]}, "cuts/0 names slot 3; of 2 slots, at most 2 is possible"),
+        (
+            {"cuts": [{"family": "ffn", "before_slot": 3}]},
+            "cuts/0 names slot 4, counted from 1; of 2 slots, at most 3 is possible",
+        ),
         (
             {"budget": {"latency": {"ms": 3}}},
             "budget.latency needs a latency table, and there is none; bound what is co",

@@ -205,7 +205,7 @@ def test_one_decided_slot_is_an_answer_with_the_others_marked() -> None:
 
 
 def test_probabilities_that_are_not_numbers_mean_a_diverged_search() -> None:
-    with pytest.raises(SearchFailed, match=r"^the probabilities of slot 1 are not numbers; the search has diverged$"):
+    with pytest.raises(SearchFailed, match=r"^the probabilities of slot 2 are not numbers; the search has diverged$"):
         leaders([[0.7, 0.3], [float("nan"), 0.3]], [0.1, 0.1], [1.0, 0.0])
 
 

@@ -18,6 +18,7 @@ from nas.config.request import SearchRequest
 from nas.errors import InvalidInput
 from nas.placement import Spacing, apply_rule, apply_statement, attention_positions
 from nas.rules import RuleStatement, describe
+from nas.statement import Statement
 from nas.statements import state
 
 # par-search.md section 5.3: N, p, uniform positions, stride positions, uniform layout (s attention, f FFN)
@@ -277,6 +278,12 @@ def test_a_ratio_that_does_not_fit_names_the_zone_and_the_depth() -> None:
         apply_rule(found(request, ["FAFF"]), request, 8, ratio=Fraction(2))
 
 
+def supported(**confirmation: Any) -> Statement:
+    families = [["attention", "attention", "ffn", "ffn", "ffn", "ffn"]] * 5
+    (position,) = [each for each in state(families) if each.kind == "position"]
+    return dataclasses.replace(position, verdict="supported", confirmation=confirmation or None)
+
+
 @pytest.mark.parametrize(
     ("n_slots", "options", "verdict"),
     [
@@ -285,14 +292,54 @@ def test_a_ratio_that_does_not_fit_names_the_zone_and_the_depth() -> None:
         (12, {}, "suggested"),
         (6, {"d_model": 128}, "suggested"),
         (6, {"ratio": Fraction(2)}, "suggested"),
+        (6, {"ratio": Fraction(3)}, "suggested"),
     ],
-    ids=["as found", "its own width", "another depth", "another width", "another ratio"],
+    ids=["as found", "its own width", "another depth", "another width", "another ratio", "the ratio of its seeds"],
 )
-def test_a_supported_statement_is_suggested_elsewhere(n_slots: int, options: dict[str, Any], verdict: str) -> None:
+def test_a_statement_is_supported_by_the_layout_that_was_trained_alone(
+    n_slots: int, options: dict[str, Any], verdict: str
+) -> None:
     request = searched(6)
-    families = [["attention", "attention", "ffn", "ffn", "ffn", "ffn"]] * 5
-    (position,) = [each for each in state(families) if each.kind == "position"]
-    supported = dataclasses.replace(position, verdict="supported")
-    layout = apply_statement(supported, found(request, ["AAFFFF"] * 5), request, n_slots, **options)
-    assert layout.verdict == verdict
-    assert layout.statement.endswith(verdict if verdict == "supported" else "suggested, and not measured here")
+    # Beside what others say, AASF.. may be what was trained; one statement alone would make another layout.
+    trained = ["attention", "attention", "sgu", "ffn", "identity", "identity"]
+    rule = found(request, ["AAFFFF"] * 5)
+    for confirmation in ({"layout": "AASF..", "slots": trained}, {"layout": "AASF.."}):
+        layout = apply_statement(supported(**confirmation), rule, request, n_slots, **options)
+        assert layout.verdict == verdict
+        if verdict == "supported":
+            assert (layout.labels, layout.ratio) == (tuple(trained), 2)
+            assert layout.statement.endswith(": supported, and this is the layout that was retrained")
+        else:
+            assert len(layout.labels) == n_slots
+            assert layout.statement.endswith(": suggested, and this layout was not trained")
+
+
+def test_a_layout_made_anew_is_supported_where_it_is_the_network_that_was_trained() -> None:
+    request = searched(6)
+    rule = found(request, ["AAFFFF"] * 5)
+    for ratio in (None, Fraction(3)):
+        assert apply_statement(supported(layout="AAFFFF"), rule, request, 6, ratio=ratio).verdict == "supported"
+
+
+@pytest.mark.parametrize("confirmation", [{}, {"layout": "AAFF"}, {"layout": "AAFFX."}, {"slots": ["rnn"] * 6}])
+def test_what_was_trained_cannot_be_told_from_what_is_not_a_layout_of_its_space(confirmation: dict[str, Any]) -> None:
+    request = searched(6)
+    layout = apply_statement(supported(**confirmation), found(request, ["AAFFFF"] * 5), request, 6)
+    assert (len(layout.labels), layout.verdict) == (6, "suggested")
+
+
+def test_a_layout_that_breaks_its_statement_is_not_offered() -> None:
+    request = searched(6)
+    message = (
+        "the position cannot be had at 6 slots: its layout has attention at 0.50 of the depth on average, which is not "
+        "early"
+    )
+    with pytest.raises(InvalidInput, match=f"^{message}$"):
+        apply_statement(supported(), found(request, ["AAFFFF"] * 5), request, 6, ratio=Fraction(1))
+
+
+def test_letters_of_several_candidates_do_not_tell_what_was_trained() -> None:
+    wide = {"label": "ffn-wide", "block": "ffn", "options": {"ratio": 8}}
+    request = searched(6, "attention", "ffn", wide, "identity")
+    layout = apply_statement(supported(layout="AAFFFF"), found(searched(6), ["AAFFFF"] * 5), request, 6)
+    assert layout.verdict == "suggested"

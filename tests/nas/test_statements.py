@@ -19,7 +19,7 @@ from nas.config.request import SearchRequest
 from nas.config.space import SearchSpace
 from nas.errors import InvalidInput
 from nas.statement import Statement
-from nas.statements import exchangeable, found_at, holm, ratio_interval, state
+from nas.statements import countable, exchangeable, found_at, holm, ratio_interval, state
 
 FAMILIES = {"A": "attention", "F": "ffn", "S": "sgu", "M": "mgk", ".": "identity"}
 
@@ -201,6 +201,24 @@ def test_a_fixed_slot_is_no_evidence() -> None:
     assert beside.p == pytest.approx(2 / 5**2)
 
 
+@pytest.mark.parametrize(
+    ("layout", "kinds"),
+    [
+        (["A!", "A!", "F!", "F!"], []),
+        (["A!", "A!", {"forbidden": ["attention"]}, {"forbidden": ["attention"]}], []),
+        (["A!", "A!", {"forbidden": ["attention"]}, {"forbidden": ["sgu"]}], ["ratio"]),
+        (["A!", "A!", {"forbidden": ["attention"]}, {"forbidden": ["ffn", "sgu", "mgk", "identity"]}], []),
+        ([], ["ratio", "position"]),
+    ],
+    ids=["all fixed", "count fixed", "one slot free", "only attention", "free"],
+)
+def test_a_count_that_the_layout_fixes_is_no_evidence(layout: Any, kinds: list[str]) -> None:
+    slots = [{"present": FAMILIES[each[0]], "fixed": True} if isinstance(each, str) else each for each in layout]
+    space = SearchSpace.model_validate({"n_slots": 4, "layout": slots})
+    found = state(stacks(*["AAFF"] * 6), exchangeable(space), countable(space))
+    assert [each.kind for each in found if each.kind in ("ratio", "position")] == kinds
+
+
 def test_a_statement_comes_back_from_where_it_was_stored() -> None:
     for each in state(stacks("AFFS", "AFS.")):
         body = json.loads(json.dumps(dataclasses.asdict(each)))
@@ -218,6 +236,10 @@ def test_where_a_search_was_is_told() -> None:
         "n_steps": request.method.n_steps,
     }
     assert isclose(found["budget"]["latency"]["ms"], 2.0)
+    assert found["layout"] is None
+    layout = [{"present": "ffn", "fixed": True}, {"forbidden": ["sgu", "mgk"]}, {"present": "ffn", "fixed": True}, {}]
+    held = SearchRequest.model_validate({"task": {"dataset": "python-docs"}, "space": {"n_slots": 4, "layout": layout}})
+    assert found_at(held)["layout"] == "ffn alone in slots 1, 3; no sgu or mgk in slot 2"
 
 
 @pytest.mark.parametrize(

@@ -14,21 +14,24 @@ import pytest
 
 from api.layouts import Power, RetrainedLayout
 from nas.architecture import Architecture
+from nas.config.budget import Budget
 from nas.config.request import SearchRequest
 from nas.data.corpora import text_file
 from nas.errors import SearchFailed
+from nas.exact import labels
 from nas.ingest.card import Dataset
 from nas.retrain import load_network
 from tests import tiny
 from workers.folder import FolderStore
 from workers.inline import InlineTrials
 from workers.stages.compare import compare, compare_layouts, describe_layouts
-from workers.stages.derive import derive_all
+from workers.stages.derive import derive_all, keep
 from workers.stages.measure import measure
 from workers.stages.numbering import Numbering
 from workers.stages.passed_on import Inputs, Retrained, Searched, Trained
 from workers.stages.retrain import retrain, train_layouts
 from workers.stages.search import search
+from workers.store import TrialKey
 
 Files = dict[str, Dataset]
 Events = list[tuple[str, dict[str, Any]]]
@@ -316,6 +319,16 @@ def test_a_warm_start_begins_lower_and_is_told(files: Files, tmp_path: Path) -> 
         assert after.layouts[name].val_loss < before.layouts[name].val_loss - 0.1
     warnings = [data["message"] for kind, data in warm.events if kind == "warning"]
     assert any(each.startswith("retrain.start is supernet: the search trained the blocks") for each in warnings)
+    assert not any("are not independent" in each for each in warnings)
+
+
+def test_seeds_that_share_a_supernet_are_told(files: Files, tmp_path: Path) -> None:
+    upto = Stages(request(start="supernet", n_seeds=3, n_steps=1, baselines=[]), tmp_path / "shared", files)
+    upto.retrain()
+    assert [data["message"] for kind, data in upto.events if kind == "warning"][-1] == (
+        "retrain.start is supernet and retrain.n_seeds is 3, but trials.n_seeds is 2: seeds that begin with weights of "
+        "the same search are not independent, so intervals over them are too narrow; give at most 2"
+    )
 
 
 def test_everything_learns_from_the_parent_which_is_trained_first_and_by_itself(files: Files, tmp_path: Path) -> None:
@@ -351,6 +364,46 @@ def test_the_next_best_of_each_seed_are_trained_too(files: Files, tmp_path: Path
     assert losses == sorted(losses)
     again = Stages(request(k_best=3, baselines=[], n_seeds=1, n_steps=2), tmp_path / "best", files)
     assert [each.architecture for each in again.derived] == [each.architecture for each in upto.derived]
+
+
+def test_where_the_next_best_cannot_be_told_the_best_alone_is_derived(
+    files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As of deep stacks of which most slots are undecided, under two bounds.
+    monkeypatch.setattr(labels, "MOST_LABELS", 1)
+    two = {"parameters": {"ratio_to_parent": 1.0}, "flops": {"ratio_to_parent": 1.0}}
+    asked = request(k_best=3, baselines=[], n_seeds=1, n_steps=2)
+    asked = asked.model_copy(update={"budget": Budget.model_validate(two)})
+    upto = Stages(asked, tmp_path / "ties", files)
+    assert [each.role for each in upto.derived] == ["argmax", "budget"] * 2
+    warnings = [data["message"] for kind, data in upto.events if kind == "warning"]
+    assert [each.partition(":")[2] for each in warnings if "k_best" in each] == [
+        " retrain.k_best is 3, but only the best is derived: too many architectures are as good as the 9 best to tell "
+        "which these are; ask for one, or set tighter constraints"
+    ] * 2
+
+
+@pytest.mark.parametrize(("verdicts", "first", "n_warned"), [(["over", "within"], 1, 0), (["over", "over"], 0, 1)])
+def test_what_is_over_a_bound_comes_behind_what_is_not(
+    files: Files, tmp_path: Path, verdicts: list[str], first: int, n_warned: int
+) -> None:
+    upto = Stages(request(baselines=[], n_seeds=1), tmp_path / "over", files)
+    space = upto.inputs.request.space
+    stacks = (("attention", "attention", "ffn", "ffn"), ("ffn", "identity", "identity", "identity"))
+    upto.derived = [
+        keep(role, Architecture(labels, space.candidates), upto.inputs, upto.store, TrialKey("search", 0, 1))
+        for role, labels in zip(("budget", "budget 2"), stacks, strict=True)
+    ]
+    for each, verdict in zip(upto.derived, verdicts, strict=True):
+        each.entry["bounds"] = [{"name": "parameters", "verdict": "within"}, {"name": "latency", "verdict": verdict}]
+    trained = upto.retrain()
+    assert trained.layouts["derived"].val_loss != trained.layouts["derived 2"].val_loss
+    better = [each.derived.id for each in sorted(trained.layouts.values(), key=lambda each: each.val_loss)]
+    assert better[0] == upto.derived[0].id, "the one over the bound validates best"
+    assert trained.derived.derived.id == upto.derived[first].id
+    warnings = [data["message"] for kind, data in upto.events if kind == "warning"]
+    told = "no derived architecture is within all bounds of the budget; the one that validates best is over"
+    assert warnings.count(told) == n_warned
 
 
 def test_one_seed_is_told_to_show_nothing(files: Files, tmp_path: Path) -> None:

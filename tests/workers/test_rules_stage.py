@@ -53,7 +53,7 @@ class Running:
         for seed, string in enumerate(seeds):
             architecture = Architecture(tuple(letters[x] for x in string), asked.space.candidates)
             key = TrialKey("search", 0, seed)
-            entry = {"role": "budget", "string": string, "slots": list(architecture.labels), "seed": seed}
+            entry = {"role": "budget", "string": string, "slots": [*architecture.labels], "seed": seed, "bounds": []}
             self.derived.append(Derived(f"budget-{key}", "budget", architecture, entry, seed))
 
     def confirmed(self) -> Confirmed:
@@ -100,6 +100,7 @@ def test_what_retraining_says_decides(tmp_path: Path, files: Any) -> None:
     found, layouts = said.statements, said.layouts
     told = position(found)["confirmation"]
     assert told["layout"] in ("AAFFFF", "AFAFFF")
+    assert [label[0].upper() for label in told["slots"]] == [*told["layout"]]
     assert (told["seeds"], told["n_random"], told["margin"], told["unit"]) == ([5, 6, 7], 4, 0.02, "bits per byte")
     assert told["random"]["low"] <= told["random"]["mean"] <= told["random"]["high"]
     assert told["placement"] in ("better", "worse", "cannot tell")
@@ -131,7 +132,7 @@ def test_a_layout_that_the_space_does_not_allow_is_told(tmp_path: Path, files: A
     search = Running(tmp_path, files, request(layout=layout, confirm_seeds=3), ["AFSFFF"] * 5)
     assert {each["confirmation"] for each in search.rules()} == {None}
     assert [each for each in search.warnings() if each.startswith("the rules were not confirmed: ")] == [
-        "the rules were not confirmed: their layout has 'ffn' in slot 2, where the space does not allow it"
+        "the rules were not confirmed: their layout has 'ffn' in slot 3, where the space does not allow it"
     ]
 
 
@@ -185,6 +186,22 @@ def test_a_placement_is_not_confirmed_by_blocks_that_cannot_show_it(
     assert [(each["verdict"], each["confirmation"]) for each in found] == [("suggested", None)]
     family = said[0].family
     assert search.warnings() == [f"the {kind} of {family} was not confirmed: the derived architecture {lack}"]
+
+
+def test_a_statement_that_the_common_layout_breaks_is_not_confirmed(tmp_path: Path, files: Any) -> None:
+    search = Running(tmp_path, files, request(confirm_seeds=3), ["AAAAAF"] * 5)
+    said = {each.kind: each for each in infer_statements(search.inputs, search.derived, search.store)}
+    late = replace(said["position"], direction="late", at=0.6, verdict="suggested")
+    cut = replace(said["position"], kind="cut", direction="first", at=1.0, verdict="suggested")
+    trained = Trained({"derived": Retrained(search.derived[0], {}, {}, 0.1, ())}, None, ())
+    outcome = confirm_statements(search.inputs, search.searched, [late, cut], trained, search.store, search.trials)
+    late_told, cut_told = outcome.statements
+    assert late_told["confirmation"]["layout"] == "FAAAAA", "made without the one that it would break"
+    assert (cut_told["verdict"], cut_told["confirmation"]) == ("suggested", None)
+    assert search.warnings() == [
+        "the cut of attention was not confirmed: its layout has 60% of attention in the first two thirds, 100% is "
+        "stated"
+    ]
 
 
 @pytest.mark.parametrize(

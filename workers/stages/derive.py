@@ -10,7 +10,7 @@ from typing import Any
 from nas.architecture import Architecture
 from nas.baselines import baseline
 from nas.derive import leading
-from nas.errors import SearchFailed
+from nas.errors import InvalidInput, SearchFailed
 from nas.guards import untrained
 from nas.measure import PairedLatency
 from nas.steps import StepRecord
@@ -89,9 +89,13 @@ def _within_budget(
     for line in within.missed:
         store.warn(f"seed {key.seed}: {line}")
     k = request.retrain.k_best
-    more = more_within(request, table, record, time_beside, within, k, reason)
-    if len(more) < k - 1:
-        store.warn(f"seed {key.seed}: retrain.k_best is {k}, but {len(more) + 1} distinct networks meet the budget")
+    try:
+        more = more_within(request, table, record, time_beside, within, k, reason)
+        if len(more) < k - 1:
+            store.warn(f"seed {key.seed}: retrain.k_best is {k}, but {len(more) + 1} distinct networks meet the budget")
+    except InvalidInput as error:  # too many tie: what is derived is the best all the same
+        more = []
+        store.warn(f"seed {key.seed}: retrain.k_best is {k}, but only the best is derived: {error}")
     write_json(path, {**_to_remember(within), "more": [_to_remember(each) for each in more]})
     return [within, *more]
 

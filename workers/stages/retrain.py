@@ -41,8 +41,16 @@ def retrain(
             "retrain.start is supernet: the search trained the blocks of what it derived most, which favours it over "
             "the baselines; to compare architectures alone, start from scratch"
         )
+        if (n_searches := request.trials.n_seeds) < len(seeds):
+            store.warn(
+                f"retrain.start is supernet and retrain.n_seeds is {len(seeds)}, but trials.n_seeds is {n_searches}: "
+                "seeds that begin with weights of the same search are not independent, so intervals over them are too "
+                f"narrow; give at most {n_searches}"
+            )
     trained = train(inputs, wanted, seeds, recipe, store, trials)
     own = _own(inputs, derived, trained)
+    if _is_over(own[0].derived):
+        store.warn("no derived architecture is within all bounds of the budget; the one that validates best is over")
     layouts = {f"derived {place}" if place > 1 else "derived": each for place, each in enumerate(own, 1)}
     store.chosen(own[0].derived.id)
     for each in derived:
@@ -115,14 +123,20 @@ def _teacher(inputs: Inputs, store: Store) -> Derived | None:
 
 
 def _own(inputs: Inputs, derived: Sequence[Derived], trained: Mapping[str, Retrained]) -> list[Retrained]:
-    """The distinct derived architectures, best first: by validation, never by test."""
+    """The distinct derived architectures, best first: those over a bound behind all others, then by validation, never
+    by test."""
     own = {
         network_of(inputs, each.architecture): each
         for each in reversed(derived)
         if each.seed is not None and each.role != "argmax"
     }
     found = [dataclasses.replace(trained[network], derived=each) for network, each in own.items()]
-    return sorted(found, key=lambda each: (each.val_loss, each.derived.seed))
+    return sorted(found, key=lambda each: (_is_over(each.derived), each.val_loss, each.derived.seed))
+
+
+def _is_over(derived: Derived) -> bool:
+    """Whether it is over any bound, as measured where it was timed; where that cannot be told, it is not."""
+    return any(bound["verdict"] == "over" for bound in derived.entry["bounds"])
 
 
 def _random(inputs: Inputs, own: Sequence[Retrained], store: Store) -> list[Derived]:

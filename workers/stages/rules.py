@@ -19,9 +19,9 @@ from nas.config.retrain import FEWEST
 from nas.confirmation import Confirmation, confirm
 from nas.errors import InvalidInput
 from nas.random_stacks import TOLERANCE, random_placements
-from nas.rule_layout import at_same_cost
+from nas.rule_layout import at_same_cost, broken
 from nas.statement import Statement
-from nas.statements import exchangeable, found_at, state
+from nas.statements import countable, exchangeable, found_at, state
 from nas.verdicts import confirmed, judge, worth_confirming
 from workers.stages.passed_on import Derived, Inputs, Retrained, Searched, Trained
 from workers.stages.power import tell_by_retrainings
@@ -60,7 +60,8 @@ def infer_statements(inputs: Inputs, derived: Sequence[Derived], store: Store) -
     """What the seeds say, with verdicts; those that will be retrained are kept once that is done."""
     request = inputs.request
     families = [each.families for each in _architectures(derived)]
-    found = judge(state(families, exchangeable(request.space)), found_at(request))
+    space = request.space
+    found = judge(state(families, exchangeable(space), countable(space)), found_at(request))
     for each in found:
         if not (request.retrain.confirm_seeds and worth_confirming(each)):
             store.rule(told(each))
@@ -77,9 +78,9 @@ def confirm_statements(
 ) -> Confirmed:
     """All statements as result.json lists them, after retraining the layout of those that it may support.
 
-    The layout holds the blocks of *the* derived architecture. It is trained beside random placements of them, the
-    interleaved parent and the request's other baselines, on seeds that neither the searches nor the retrainings had.
-    Placements and parent give the verdict.
+    The layout holds the blocks of *the* derived architecture; a statement that it cannot keep is not confirmed. It is
+    trained beside random placements of them, the interleaved parent and the request's other baselines, on seeds that
+    neither the searches nor the retrainings had. Placements and parent give the verdict.
     """
     request = inputs.request
     worth = [each for each in statements if worth_confirming(each)]
@@ -91,11 +92,12 @@ def confirm_statements(
                 tried.append(each)
             else:
                 store.warn(f"the {each.kind} of {each.family} was not confirmed: {lack}")
+        tried, labels = _laid_out(tried, chosen, inputs, store)
         if tried:
             seen = [each for name, each in trained.layouts.items() if name != "teacher"]
             power.append(tell_by_retrainings(inputs, seen, request.retrain.confirm_seeds, store, "confirming rules"))
         try:
-            layouts = _layouts(inputs, searched, tried, chosen, store, trials) if tried else {}
+            layouts = _layouts(inputs, searched, tried, labels, store, trials) if tried else {}
         except TrainingFailed as error:  # a random placement may not train at all; all that was found before stands
             store.warn(f"the rules were not confirmed: {error}")
         outcome = _confirmation(inputs, layouts) if layouts else None
@@ -140,21 +142,38 @@ def _lack(statement: Statement, chosen: Architecture, inputs: Inputs) -> str | N
     return None
 
 
+def _laid_out(
+    statements: Sequence[Statement], chosen: Architecture, inputs: Inputs, store: Store
+) -> tuple[list[Statement], tuple[str, ...]]:
+    """Statements whose common layout keeps every one of them, and its labels; a warning tells of each of the others."""
+    space, kept = inputs.request.space, list(statements)
+    while kept:
+        try:
+            labels = at_same_cost(kept, chosen.labels, space)
+        except InvalidInput as error:
+            store.warn(f"the rules were not confirmed: {error}")
+            break
+        families = Architecture(labels, space.candidates).families
+        lacks = [broken(each, families) for each in kept]
+        if not any(lacks):
+            return kept, labels
+        for each, lack in zip(kept, lacks, strict=True):
+            if lack is not None:
+                store.warn(f"the {each.kind} of {each.family} was not confirmed: {lack}")
+        kept = [each for each, lack in zip(kept, lacks, strict=True) if lack is None]
+    return [], ()
+
+
 def _layouts(
     inputs: Inputs,
     searched: Searched,
     statements: Sequence[Statement],
-    chosen: Architecture,
+    labels: tuple[str, ...],
     store: Store,
     trials: TrialRunner,
 ) -> dict[str, Retrained]:
     """The layout of the statements and what it is held against; {} where there is nothing, and a warning says why."""
     request, space = inputs.request, inputs.request.space
-    try:
-        labels = at_same_cost(statements, chosen.labels, space)
-    except InvalidInput as error:
-        store.warn(f"the rules were not confirmed: {error}")
-        return {}
     others = random_placements(labels, space, request.retrain.confirm_placements, seed=request.trials.seed)
     if len(others) < FEWEST:  # a ratio is held against the parent alone
         if any(each.kind != "ratio" for each in statements):
@@ -184,6 +203,7 @@ def _confirmation(inputs: Inputs, layouts: Mapping[str, Retrained]) -> Confirmat
         layout=str(layouts[LAYOUT].derived.architecture),
         unit=inputs.request.task.quality_unit,
         seeds=sorted(layouts[LAYOUT].results),
+        slots=layouts[LAYOUT].derived.architecture.labels,
     )
 
 

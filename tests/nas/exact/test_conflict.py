@@ -270,6 +270,13 @@ def test_a_conflict_is_told_in_one_line(body: dict[str, Any], message: str) -> N
     assert str(conflict_of(4, body)) == message
 
 
+def test_no_slot_is_not_less_than_none() -> None:
+    forbidden = [{"labels": ["attention"]}]
+    error = conflict_of(2, {"counts": [{"family": "attention", "at_least": 1}], "forbidden": forbidden})
+    assert "at least 1 slot of attention (0 slots can be met)" in str(error)
+    assert [str(each.nearest) for each in error.conflict] == ["0.0", "None"]
+
+
 def test_values_are_rounded_to_where_they_can_be_met() -> None:
     n = 4
     ratio = {"family": "ffn", "at_least": 4}

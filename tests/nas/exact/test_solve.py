@@ -116,8 +116,48 @@ def test_many_ties_are_left_to_the_integer_program(monkeypatch: pytest.MonkeyPat
     (found,) = best(problem)
     score, cost, _ = min(exhaustive.networks(problem), key=lambda each: (-each[0], each[1]))
     assert (found.score, found.cost) == pytest.approx((score, cost))
-    with pytest.raises(InvalidInput, match=r"^more than \d+ architectures are within rounding of the 3 best; ask for"):
+    with pytest.raises(
+        InvalidInput, match=r"^too many architectures are as good as the 3 best to tell which these are"
+    ):
         best(problem, 3)
+
+
+@given(problem=problems(), k=st.integers(1, 6))
+def test_by_score_alone_the_k_best_are_found_with_one_row(problem: Problem, k: int) -> None:
+    kinds = np.unique(problem.codes, return_index=True)[1]  # candidates of one code add alike, as in every space
+    alike = kinds[np.searchsorted(np.unique(problem.codes), problem.codes)]
+    problem = replace(
+        problem,
+        rows=problem.rows[:1, alike],
+        limits=problem.limits[:1],
+        slack=problem.slack[:1],
+        costs=problem.costs[alike],
+    )
+    if not problem.usable.any(axis=1).all():
+        return
+    found = solve.ordered(problem, labels.best_words(problem, np.zeros(len(problem.rows)), k, by_score=True))[:k]
+    expected = exhaustive.networks(problem)[:k]
+    assert [each.score for each in found] == pytest.approx([score for score, _, _ in expected], abs=2e-9)
+    assert all(problem.holds(each.choices) for each in found)
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+def test_of_more_ties_than_can_be_followed_the_cheapest_are_told(
+    bounded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # In the first two slots one candidate leads; the other ten hold four that are alike but for what they cost.
+    problem = free([[0.0, -1.0, -1.0, -1.0]] * 2 + [[0.0] * 4] * 10, (1, 2, 3, 0), [1.0, 0.61, 0.37, 0.0])
+    if bounded:
+        problem = problem.with_row([1.0, 0.61, 0.37, 0.0], 3.1, 1e-9)
+    expected = best(problem, 12)
+    monkeypatch.setattr(labels, "MOST_LABELS", 90)
+    with pytest.raises(labels.TooMany):
+        labels.best_words(problem, np.zeros(len(problem.rows)), 12)
+    found = best(problem, 12)
+    assert [(each.score, each.cost) for each in found] == [(each.score, pytest.approx(each.cost)) for each in expected]
+    assert len({problem.word(each.choices) for each in found}) == 12
+    with pytest.raises(InvalidInput, match=r"^too many architectures"):  # of two rows neither tells more than the other
+        best(replace(problem, rows=np.ones((2, 4)), limits=np.full(2, 99.0), slack=np.zeros(2)), 12)
 
 
 def test_a_slot_in_which_nothing_may_stand_has_no_answer() -> None:

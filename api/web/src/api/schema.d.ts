@@ -498,8 +498,8 @@ export interface paths {
          * Apply Stored Rule
          * @description The layout of a rule at another depth and width. Nothing is stored; the same request gives the same layout.
          *
-         *     Elsewhere than it was found a rule is suggested at best: nobody has trained the layout, and the answer says what the
-         *     rule was found at, what the layout costs, and the request that would train it.
+         *     Where the layout is not the one that was retrained, the rule is suggested at best. The answer says what the rule was
+         *     found at, what the layout costs, and the request that would train it.
          */
         post: operations["apply_stored_rule"];
         delete?: never;
@@ -2001,7 +2001,7 @@ export interface components {
         };
         /**
          * Layout
-         * @description A rule at another depth: a suggestion that nobody has trained.
+         * @description A rule at one depth: a suggestion that nobody has trained, or what a statement's retraining trained.
          */
         Layout: {
             /**
@@ -2041,15 +2041,14 @@ export interface components {
             ratio: number;
             /**
              * Zone
-             * @description that of a statement's layout is what the statement says
-             * @enum {string}
+             * @description null of a statement, which says itself where its blocks stand
              */
-            zone: "found" | "paper";
+            zone: ("found" | "paper") | null;
             /**
              * Spacing
-             * @enum {string}
+             * @description null of a statement
              */
-            spacing: "uniform" | "stride";
+            spacing: ("uniform" | "stride") | null;
             /**
              * Statement
              * @description one line for people; slots are counted from 1 there
@@ -2057,7 +2056,7 @@ export interface components {
             statement: string;
             /**
              * Verdict
-             * @description elsewhere than it was found, suggested at best
+             * @description of a layout that was not retrained, suggested at best
              * @enum {string}
              */
             verdict: "not supported" | "suggested" | "supported";
@@ -3255,14 +3254,14 @@ export interface components {
             ratio?: number | null;
             /**
              * Zone
-             * @description found: the part of the depth where the seeds put attention; paper: the first two thirds
+             * @description of the line about attention. found: the part of the depth where the seeds put it; paper: the first two thirds
              * @default found
              * @enum {string}
              */
             zone: "found" | "paper";
             /**
              * Spacing
-             * @description uniform: evenly from the zone's first slot to its last; stride: one gap
+             * @description of the line about attention. uniform: evenly from the zone's first slot to its last; stride: one gap
              * @default uniform
              * @enum {string}
              */
@@ -4052,7 +4051,7 @@ export interface components {
             by_seed: (number | null)[];
             /**
              * Found At
-             * @description depth, width, length, data, updates and budget
+             * @description depth, width, length, data, updates, budget, layout
              */
             found_at: {
                 [key: string]: unknown;
