@@ -139,9 +139,9 @@ class Client:
         yield from self._pages(f"/searches/{search_id}/reports", filters)
 
     def probabilities(self, search_id: str, **filters: Any) -> Iterator[dict[str, Any]]:
-        """softmax(alpha), one (slots x candidates) matrix a stored step; filters as in `reports`.
+        """softmax(alpha) and its z, one (slots x candidates) matrix a stored step each; filters as in `reports`.
 
-        With `evidence=True` also updates, z and effects of each cell.
+        With `evidence=True` also updates and effects of each cell.
         """
         yield from self._pages(f"/searches/{search_id}/probabilities", filters)
 

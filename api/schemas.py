@@ -127,7 +127,7 @@ class Report(BaseModel):
 
 
 class Probabilities(BaseModel):
-    """softmax(alpha) of a trial after `step` weight updates, and with `?evidence=true` what stands beside it."""
+    """softmax(alpha) of a trial after `step` weight updates, its z, and with `?evidence=true` what else there is."""
 
     trial: str
     step: int

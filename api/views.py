@@ -156,14 +156,14 @@ def report(row: Report) -> schemas.Report:
 
 
 def probabilities(row: Matrices, *, evidence: bool) -> schemas.Probabilities:
-    """With evidence also what stands beside each cell."""
+    """Never without z; with evidence also what else stands beside each cell."""
     return schemas.Probabilities(
         trial=row.trial_id,
         step=row.step,
         probabilities=row.probabilities or [],
         null_gaps=row.null_gaps,
         updates=row.updates if evidence else None,
-        z=row.z if evidence else None,
+        z=row.z,
         path=row.path,
         effect_nats=row.effect_nats if evidence else None,
         effect_se=row.effect_se if evidence else None,

@@ -5,9 +5,13 @@
 `shuffled`       a slot's evidence goes to the next slot's alpha
 `detached`       the budget presses with no gradient
 `same-data`      alpha, and all that ranks, reads what the weights learn on
-`constant-tau`   temperature stays where it began
+`constant-tau`   temperature stays where it began, and says so: that records are held against the schedule
 `no-warm-up`     alpha moves from the first update on
 `always-AAA`, `always-SSS`  no search at all
+
+What no judge of stacks and records sees is a temperature that stays while the records tell the schedule: on `offset`
+(800 updates, seed 0) such an engine went from `SSA` to `AS.`, as the sound one did. Nothing here shows that a falling
+temperature is needed.
 """
 
 from __future__ import annotations

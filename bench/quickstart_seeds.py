@@ -57,7 +57,7 @@ def one(request: SearchRequest, table: LatencyTable, seed: int) -> dict[str, Any
         "reason": reason,
         "collapsed": collapsed(stack, [sentence for _, sentence in words]),
         "words": words,
-        "val_loss": last.val_loss_argmax,
+        "val_loss": last.path_loss,
         "steps": last.step,
         "seconds": round(time.process_time() - started, 1),
         "commit": COMMIT,

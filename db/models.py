@@ -98,11 +98,12 @@ searches = Table(
     Column("claimed_step", BigInteger, nullable=False),
     Column("latency_table_id", String(64), ForeignKey("latency_tables.id")),
     _json("labels", nullable=False),
+    _json("slot_ms"),
     _json("request", nullable=False),
     _json("result"),
     CheckConstraint("state IN ('queued', 'running', 'succeeded', 'failed', 'cancelled')", name="state_is_known"),
     CheckConstraint("state <> 'failed' OR reason IS NOT NULL", name="failure_has_a_reason"),
-    *_json_checks("labels", "request", "result"),
+    *_json_checks("labels", "slot_ms", "request", "result"),
     Index(None, "state", "queued_at"),  # the queue
     Index(None, "state", "id"),  # lists by state, newest first
     Index(None, "dataset", "id"),
@@ -278,8 +279,8 @@ idempotency_keys = Table(
 )
 
 # The view over reports.probabilities: one row per cell of each matrix, with the cell's evidence where there is any: z
-# of its gradient, and what held-out loss rises by when the path takes it, with the standard error. Not in `metadata`,
-# for it is no table.
+# of its gradient, what held-out loss rises by when the path takes it, with the standard error, and what the candidate
+# takes by the search's latency table. Not in `metadata`, for it is no table.
 probability_cells = Table(
     "probability_cells",
     MetaData(),
@@ -292,4 +293,5 @@ probability_cells = Table(
     Column("z", Double),
     Column("effect_nats", Double),
     Column("effect_se", Double),
+    Column("slot_ms", Double),
 )

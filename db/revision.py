@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection, column, inspect, select, table
 
 VERSION_TABLE = "blockwright_version"
-HEAD = "0005"  # the newest file of db/migrations/versions; a test compares
+HEAD = "0006"  # the newest file of db/migrations/versions; a test compares
 
 
 def current(connection: Connection) -> str | None:

@@ -73,6 +73,7 @@ class Search:
     gpus: float
     attempt: int
     latency_table_id: str | None
+    slot_ms: tuple[float, ...] | None
     last_event: int
     result: dict[str, Any] | None
     created_at: datetime
@@ -224,6 +225,7 @@ def _search(row: Row[Any]) -> Search:
         gpus=row.gpus,
         attempt=row.attempt,
         latency_table_id=row.latency_table_id,
+        slot_ms=None if row.slot_ms is None else tuple(row.slot_ms),
         last_event=row.last_event,
         result=row.result,
         created_at=clock.moment(row.created_at),
@@ -387,14 +389,25 @@ def set_stage(connection: Connection, lease: Lease, stage: str) -> None:
         events.append(connection, lease, [("stage", {"stage": stage})])
 
 
-def set_inputs(connection: Connection, lease: Lease, *, request: Mapping[str, Any], latency_table_id: str) -> None:
+def set_inputs(
+    connection: Connection, lease: Lease, *, request: Mapping[str, Any], latency_table_id: str, slot_ms: Sequence[float]
+) -> None:
     """Store the request with the data set's fingerprint and the table's id in it. Event `latency_table` {id}.
+
+    Args:
+        slot_ms: (K,) milliseconds that each label adds to a network by the table, for the view of cells.
 
     Raises:
         LeaseLost
     """
     events.append(connection, lease, [("latency_table", {"id": latency_table_id})])
-    change(connection, lease.search_id, request=dict(request), latency_table_id=latency_table_id)
+    change(
+        connection,
+        lease.search_id,
+        request=dict(request),
+        latency_table_id=latency_table_id,
+        slot_ms=[float(each) for each in slot_ms],
+    )
 
 
 def set_result(connection: Connection, lease: Lease, result: Mapping[str, Any]) -> None:

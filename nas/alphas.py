@@ -6,6 +6,9 @@ through the same optimiser; what a budget asks for they get as it is, since it i
 largest entries drift is what chance alone does; a slot whose gap is not beyond all of theirs is *undecided*. The level
 holds for the search and not for each slot: of six slots that were each allowed 5%, one would pass by chance in a
 quarter of all searches. Copies start where alpha starts, so that what a layout's prior says decides nothing by itself.
+All are held within five nats for the sake of what is drawn, and not as evidence: in a long search chance alone is worth
+more than the ten that a lead can have, and no slot could ever be decided. So what is cut off each is added up, and
+leads are compared as they would be without the cut.
 Both are ours; no paper of the four does it.
 L slots, K candidates, S null copies.
 """
@@ -19,6 +22,7 @@ from nas.config.method import Method
 from nas.config.space import SearchSpace
 
 N_NULLS = 256
+_ROUNDING = 1e-4  # relative: a lead that is read back from probabilities in float32 is not exact
 _LARGEST = 5.0  # 10 nats behind, a candidate is drawn once in 22,000 paths: further is for ever
 
 
@@ -50,6 +54,8 @@ class Alphas:
         self.optimiser = torch.optim.AdamW(
             [self.values, self.nulls], lr=method.alpha_lr, betas=(0.5, 0.999), weight_decay=method.alpha_decay
         )
+        self.cut = torch.zeros_like(begins)  # (L, K) what alpha would be further, had it not been held within five nats
+        self.null_cuts = torch.zeros_like(self.nulls.detach())  # (S, L, K)
         self.random_signs = method.random_signs
         self.signs = signs
         self.n_updates = 0
@@ -82,8 +88,10 @@ class Alphas:
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
         with torch.no_grad():
-            for each in (self.values, self.nulls):
-                each.clamp_(-_LARGEST, _LARGEST)
+            for each, cut in ((self.values, self.cut), (self.nulls, self.null_cuts)):
+                held = each.clamp(-_LARGEST, _LARGEST)
+                cut += each - held
+                each.copy_(held)
 
     def _observe(self, gradient: Tensor) -> None:
         """Welford's update of mean and squares (1962)."""
@@ -122,15 +130,31 @@ class Alphas:
         where it is furthest out, in that slot's standard deviations from its median: the maximum statistic of Westfall
         and Young (1993), which also allows for slots that move together. Where one candidate is allowed there is
         nothing to decide: chance reaches 0, and any gap is beyond it.
+
+        Compared are leads without the cut at five nats: steps that alpha and its copies took by the same rule of the
+        same gradients, whose signs alone differ, so under chance alpha is one of them as it was, however long it runs.
+        A steady sign adds up with the number of updates, chance with its root. Where something was cut, the level is
+        told in the lead that alpha is held to: the share of it that chance reaches of the lead without the cut. A lead
+        that turned behind the cut, back against more than was cut off before, is not beyond chance.
         """
         free = self.allowed.sum(dim=-1) > 1
         gaps = torch.zeros(len(free))
         if free.any():
             leaders = self.logits.detach().argmax(dim=-1)[free]  # (F,) slots with a choice
-            nulls = self.nulls.detach().masked_fill(~self.allowed, -torch.inf)[:, free]
-            places = leaders[None, :, None].expand(len(nulls), -1, 1)
-            ahead = nulls.gather(-1, places)[..., 0] - nulls.scatter(-1, places, -torch.inf).amax(dim=-1)  # (S, F)
+            held = self._ahead(self.values.detach()[None], leaders)[0]  # (F,)
+            uncut = self._ahead((self.values.detach() + self.cut)[None], leaders)[0]
+            ahead = self._ahead(self.nulls.detach() + self.null_cuts, leaders)  # (S, F)
             middle, spread = ahead.median(dim=0).values, ahead.std(dim=0)
             furthest = ((ahead - middle) / spread.clamp_min(1e-12)).amax(dim=1)
-            gaps[free] = (middle + furthest.max() * spread).clamp_min(0.0)
+            level = (middle + furthest.max() * spread).clamp_min(0.0)
+            decided = level * (held / uncut).clamp(max=1.0)  # the same number where nothing was cut
+            undecided = torch.where(level < held, held * (1 + _ROUNDING), level)
+            gaps[free] = torch.where(uncut > level, decided, undecided)
         return gaps
+
+    def _ahead(self, values: Tensor, leaders: Tensor) -> Tensor:
+        """How far each slot's leader is ahead of all others, (S, F), of alphas (S, L, K); F slots have a choice."""
+        free = self.allowed.sum(dim=-1) > 1
+        values = values.masked_fill(~self.allowed, -torch.inf)[:, free]
+        places = leaders[None, :, None].expand(len(values), -1, 1)
+        return values.gather(-1, places)[..., 0] - values.scatter(-1, places, -torch.inf).amax(dim=-1)

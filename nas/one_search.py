@@ -66,9 +66,10 @@ class SeedResult:
 
     @property
     def val_loss(self) -> float:
-        """Validation loss of the supernet's most probable path, nats per token; of its mixture while none leads."""
+        """Validation loss of the path that the parsimony pass holds, without one of the supernet's most probable path,
+        nats per token; of its mixture while none leads."""
         last = self.records[-1]
-        found = last.val_loss_soft if last.val_loss_argmax is None else last.val_loss_argmax
+        found = last.val_loss_soft if last.path_loss is None else last.path_loss
         assert found is not None
         return found
 

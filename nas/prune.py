@@ -19,7 +19,7 @@ were 0.123 nats ahead of one before fine-tuning, 0.040 behind 50 updates, 0.010 
 comparison is first made over a quarter of `prune_steps`. A difference that is too large then, but closing fast enough
 to be gone in the end, is settled over all of them, from the same weights.
 
-Only weights of the running path are touched. L slots, K candidates, N windows.
+Only weights of the running path are touched. L slots, K candidates, N windows in which something is scored.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ import torch
 from torch import Tensor
 
 from nas.data.streams import held_out
+from nas.heads import IGNORE
 from nas.paired import standard_error
 from nas.training import evaluate, finite_or_fail, learning_rate, weight_step, weights_optimiser
 
@@ -77,7 +78,8 @@ class Pruning:
         self._references: dict[int, Tensor] = {}  # (N,) losses of this path, by the updates that it was fine-tuned for
         part = search.streams["alpha_data"].part
         self._windows = held_out(part, search.method.prune_windows, search.request, search.device)
-        self._given = torch.zeros(len(self._windows.batch.tokens))  # (N,) nats lost against the best path so far
+        # (N,) nats lost against the best path so far; of the windows in which something is scored, as all losses are.
+        self._given = torch.zeros(int((self._windows.batch.targets != IGNORE).any(dim=1).sum()))
         n_edits = sum(map(sum, search.space.allowed)) - len(self.path)
         self._luck = NormalDist().inv_cdf(1 - _CHANCE / max(1, n_edits))  # standard errors
         # Windows of a text lie side by side; drawn examples and documents stand alone.
@@ -237,7 +239,7 @@ class Pruning:
         stream, forward = search.streams["weight_data"], search.path_nats(path)
         # Where the search ended: its peak would first undo what the falling rate had settled (measured on text: 1.716
         # nats became 1.760 in 50 updates at the peak, 1.700 at a quarter of it).
-        lr = learning_rate(method.n_steps, method.n_steps, method)
+        lr = learning_rate(search.end, method.n_steps, method)
         for step in range(1, ends[-1] + 1):
             losses = search.loss_parts(forward, stream.next(), stream)
             weight_step(losses, optimiser, lr=lr * min(1.0, step / _RISE), grad_clip=method.grad_clip)

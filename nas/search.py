@@ -101,7 +101,7 @@ class Search:
         self.validation = held_out(parts.validation, self.method.eval_windows, request, device)
         self.ranked_on = held_out(parts.alpha, self.method.eval_windows, request, device)
         self.updates = torch.zeros(self.allowed.shape, dtype=torch.long)
-        self.stability = Stability()
+        self.stability = Stability((self.allowed.sum(dim=-1) > 1).tolist())
         self.settle_start = self.method.settle_start  # earlier once alpha has converged
         self.winners: list[int] | None = None  # of each slot by held-out loss, where settling began
         self.pruning: Pruning | None = None
@@ -194,7 +194,8 @@ class Search:
             self._observed += self._losses[-1]
             if self.step % self.pressure.every == 0:
                 mean = finite_or_fail(self._observed / self.pressure.every, self.step)
-                self.pressure.observe(self.step, mean, searching=phase == "search")
+                told = self.pressure.observe(self.step, mean, searching=phase == "search")
+                self._found += [told] if told else []
                 self._observed = torch.zeros_like(self._observed)
 
     def _conclude(self) -> None:
@@ -214,11 +215,15 @@ class Search:
         return found
 
     def _settle_if_stable(self) -> None:
-        """Ten times in the search phase, ask whether its leaders stand; if so, go on with settling."""
+        """Ten times in the search phase, ask whether its leaders stand; if so, go on with settling.
+
+        Not while alpha expects more than a bound allows: what its pressure has still to move does not stand.
+        """
         planned, done = self.method.settle_start - self.method.warmup_steps, self.step - self.method.warmup_steps
         if done * CHECKS_PER_PHASE // planned == (done - 1) * CHECKS_PER_PHASE // planned:
             return
-        if self.stability.check(self.leading_path(), self._disorder()) and self.step < self.settle_start:
+        stands = self.stability.check(self.leading_path(), self._disorder())
+        if stands and self.step < self.settle_start and not self.pressure.exceeded(self.alphas.probabilities()):
             self._found.append(
                 f"search phase ended at step {self.step} of {self.settle_start}: its leaders have stood for "
                 "three checks and alpha's entropy is below half of its most (method.stop_when_stable)"
@@ -493,6 +498,7 @@ class Search:
             {} if self._began is None else {"began": self._began}
         )
         tensors |= {"gradients.mean": self.alphas.mean, "gradients.squares": self.alphas.squares}
+        tensors |= {"cut.values": self.alphas.cut, "cut.nulls": self.alphas.null_cuts}
         if self.pruning is not None:
             tensors |= {f"pruning.{name}": value for name, value in self.pruning.tensors().items()}
         state = {
@@ -529,6 +535,8 @@ class Search:
         if "observed" in tensors:  # checkpoints of before looked at each report, and have none
             self._observed = tensors["observed"].to(self.device)
         self.alphas.mean, self.alphas.squares = tensors["gradients.mean"], tensors["gradients.squares"]
+        if "cut.values" in tensors:  # checkpoints of before did not keep it
+            self.alphas.cut, self.alphas.null_cuts = tensors["cut.values"], tensors["cut.nulls"]
         self.alphas.n_updates = state["n_alpha_updates"]
         self.step, self.seconds = state["step"], state["seconds"]
         self.pressure.restore(state["pressure"])

@@ -6,15 +6,20 @@ from collections.abc import Sequence
 from typing import Any
 
 CHECKS_PER_PHASE = 10
-_SHARE = 0.75  # of slots whose leader is that of the check before
+_SHARE = 0.75  # of slots with a choice whose leader is that of the check before
 _IN_A_ROW = 3
 _DISORDER = 0.5  # mean entropy as a share of that of equal probabilities
 
 
 class Stability:
-    """Counts checks in a row at which the leaders stood."""
+    """Counts checks in a row at which the leaders stood.
 
-    def __init__(self) -> None:
+    Args:
+        free: (L,) whether a slot has a choice; one that has none always stands, and tells nothing.
+    """
+
+    def __init__(self, free: Sequence[bool]) -> None:
+        self.free = list(free)
         self.leaders: list[int] | None = None  # of the last check
         self.in_a_row = 0
 
@@ -26,7 +31,8 @@ class Stability:
             disorder: mean entropy as a share of that of equal probabilities, over slots with a choice.
         """
         if self.leaders is not None:
-            same = [old == new for old, new in zip(self.leaders, leaders, strict=True)]
+            each = zip(self.leaders, leaders, self.free, strict=True)
+            same = [old == new for old, new, free in each if free]
             self.in_a_row = self.in_a_row + 1 if sum(same) >= _SHARE * len(same) else 0
         self.leaders = list(leaders)
         return self.in_a_row >= _IN_A_ROW and disorder < _DISORDER

@@ -82,3 +82,9 @@ class StepRecord:
     cut_short: str | None = None
     last: bool = False
     checkpoint: bool = False
+
+    @property
+    def path_loss(self) -> float | None:
+        """Validation loss of what is derived here, nats per token: of the path that the parsimony pass holds, before it
+        of the path of the largest alphas; None while none leads."""
+        return self.val_loss_argmax if self.val_loss is None else self.val_loss

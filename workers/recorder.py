@@ -158,13 +158,19 @@ class Recorder:
             latency_tables.put(connection, self._lease, table_id=table.id, key=key, body=table.model_dump(mode="json"))
 
     def inputs(self, request: SearchRequest, table: LatencyTable, key: str) -> None:
-        written_out = request.model_dump(mode="json")
+        written_out, slot_ms = request.model_dump(mode="json"), table.slot_ms(request.space)
         with transaction(self._engine) as connection:
             before = searches.get(connection, self._lease.search_id)
-            if before.latency_table_id == table.id and before.request == written_out:
+            if (before.latency_table_id, before.request, before.slot_ms) == (table.id, written_out, tuple(slot_ms)):
                 return  # kept by an earlier attempt, and told then
             latency_tables.put(connection, self._lease, table_id=table.id, key=key, body=table.model_dump(mode="json"))
-            searches.set_inputs(connection, self._lease, request=written_out, latency_table_id=table.id)
+            searches.set_inputs(
+                connection,
+                self._lease,
+                request=written_out,
+                latency_table_id=table.id,
+                slot_ms=slot_ms,
+            )
 
     def estimate(self, found: Mapping[str, Any]) -> None:
         with transaction(self._engine) as connection:

@@ -119,7 +119,7 @@ def test_measured_tables_are_listed_and_read_by_id(service: Running, claimed: Cl
     with transaction(service.engine) as connection:
         latency_tables.put(connection, claimed.lease, table_id="a" * 32, key="k", body=TABLE)
         request = SearchRequest.model_validate(REQUEST).model_dump(mode="json")
-        searches.set_inputs(connection, claimed.lease, request=request, latency_table_id="a" * 32)
+        searches.set_inputs(connection, claimed.lease, request=request, latency_table_id="a" * 32, slot_ms=[])
     (row,) = service.http.get("/api/v1/latency-tables").json()["items"]
     assert (row["id"], row["n_entries"], row["error_median"]) == ("a" * 32, 0, 0.01)
     assert service.http.get(f"/api/v1/latency-tables/{'a' * 32}").json() == TABLE

@@ -205,7 +205,7 @@ def test_a_search_under_way_shows_its_warnings_and_what_each_block_buys(
     without = served("show", claimed.id).out
     with transaction(service.engine) as connection:
         request = searches.get(connection, claimed.id).request
-        searches.set_inputs(connection, claimed.lease, request=request, latency_table_id=table.id)
+        searches.set_inputs(connection, claimed.lease, request=request, latency_table_id=table.id, slot_ms=[])
     text = served("show", claimed.id).out
     assert "warning: slot 1: ranking flipped" in text
     assert "\nabout 85 s and 210 MB a trial\n" in text

@@ -68,7 +68,13 @@ def put(service: Running) -> Put:
                 kept = table.model_dump(mode="json")
                 latency_tables.put(connection, claim.lease, table_id=table.id, key="k", body=kept)
                 whole = request.model_dump(mode="json")
-                searches.set_inputs(connection, claim.lease, request=whole, latency_table_id=table.id)
+                searches.set_inputs(
+                    connection,
+                    claim.lease,
+                    request=whole,
+                    latency_table_id=table.id,
+                    slot_ms=table.slot_ms(request.space),
+                )
             for (sample, seed), each in rows.items():
                 add(connection, claim.lease, sample, seed, each)
         return str(found.json()["id"])

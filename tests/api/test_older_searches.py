@@ -55,7 +55,7 @@ def stored(service: Running, result: dict[str, Any] | None) -> str:
         claim = queue.claim_next(connection, "test", free_cpus=4, free_gpus=0, lease_s=600)
         assert claim is not None
         latency_tables.put(connection, claim.lease, table_id="a" * 32, key="k", body=TABLE)
-        searches.set_inputs(connection, claim.lease, request=request, latency_table_id="a" * 32)
+        searches.set_inputs(connection, claim.lease, request=request, latency_table_id="a" * 32, slot_ms=[])
         (trial,) = trials.ensure(connection, claim.lease, [trials.NewTrial("search", 0, 0, 20, {})])
         record = StepRecord(10, train_loss=2.5, probabilities=[[0.5, 0.25, 0.25]] * 2, null_gaps=[0.1, 0.1])
         reports.insert(connection, claim.lease, [reports.NewReport(trial.id, record)])

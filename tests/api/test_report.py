@@ -38,7 +38,7 @@ def test_a_search_under_way_is_reported_as_far_as_it_came(service: Running, clai
         events.append(connection, claimed.lease, [("warning", {"message": "alpha does not move"})])
         table = latency_tables.put(connection, claimed.lease, table_id="a" * 32, key="k", body=TABLE)
         request = searches.get(connection, claimed.id).request
-        searches.set_inputs(connection, claimed.lease, request=request, latency_table_id=table.id)
+        searches.set_inputs(connection, claimed.lease, request=request, latency_table_id=table.id, slot_ms=[])
         kept = architectures.put(
             connection, claimed.lease, role="budget", string="AF", hash="h", trial_id=claimed.trial, predicted_ms=1.5,
             body={"slots": ["attention", "ffn"], "undecided": [1]},

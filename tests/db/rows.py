@@ -106,7 +106,9 @@ def fill(engine: Engine) -> None:
         queue.set_runner(connection, lease, Runner("here", 42, 1.5))
         searches.set_stage(connection, lease, "searching")
         latency_tables.put(connection, lease, table_id="table", key="k", body={"entries": {}})
-        searches.set_inputs(connection, lease, request={"name": "tiny"}, latency_table_id="table")
+        searches.set_inputs(
+            connection, lease, request={"name": "tiny"}, latency_table_id="table", slot_ms=[3.0, 2.0, 0.0]
+        )
         searched, retrained = trials.ensure(
             connection,
             lease,

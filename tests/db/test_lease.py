@@ -29,7 +29,9 @@ WRITES: dict[str, Write] = {
     "queue.set_runner": lambda c, lease, trial: queue.set_runner(c, lease, Runner("here", 2, 0.0)),
     "queue.heartbeat": lambda c, lease, trial: queue.heartbeat(c, lease),
     "searches.set_stage": lambda c, lease, trial: searches.set_stage(c, lease, "searching"),
-    "searches.set_inputs": lambda c, lease, trial: searches.set_inputs(c, lease, request={}, latency_table_id="t"),
+    "searches.set_inputs": lambda c, lease, trial: searches.set_inputs(
+        c, lease, request={}, latency_table_id="t", slot_ms=[]
+    ),
     "searches.set_result": lambda c, lease, trial: searches.set_result(c, lease, {}),
     "searches.finish": lambda c, lease, trial: searches.finish(c, lease, "succeeded"),
     "queue.requeue": lambda c, lease, trial: queue.requeue(c, lease),

@@ -12,14 +12,14 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Engine, MetaData, create_engine, select, text
+from sqlalchemy import Engine, MetaData, create_engine, select, text, update
 
-from db import migrate, revision
+from db import migrate, models, revision
 from db.engine import make_engine, reading, transaction
 from db.errors import WrongState
 from db.models import metadata
 from tests.db.engines import only
-from tests.db.rows import counts, fill, queued
+from tests.db.rows import counts, create, fill, queued
 from tests.db.schemas import schema
 
 
@@ -118,7 +118,7 @@ def downgrade():
 @pytest.fixture
 def next_revision(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One more revision behind the newest of ours."""
-    made_it = ScriptDirectory.from_config(migrate.config()).get_revision("0003").module  # the view, as it is at head
+    made_it = ScriptDirectory.from_config(migrate.config()).get_revision("0006").module  # the view, as it is at head
     view = made_it.CELLS_SQLITE if engine.name == "sqlite" else made_it.CELLS_POSTGRESQL
     text_of_it = NEXT.format(head=revision.HEAD, tables=list(metadata.tables), view=view)
     (tmp_path / "next.py").write_text(text_of_it)
@@ -236,6 +236,28 @@ def test_reports_from_before_finalists_are_kept(url: str, engine: Engine) -> Non
     assert shared(new, old) == shared(old, new)
     assert {(row["finalists"], row["finalist_nats"]) for row in new["reports"]} == {(None, None)}
     assert migrate.downgrade(url, "0004") == "0004"
+    assert (content(engine), schema(url)) == (old, before)
+
+
+def test_searches_from_before_milliseconds_get_those_of_their_results(url: str, engine: Engine) -> None:
+    fill(engine)
+    told = {"search": {"slot_ms": {"identity": 0.0, "attention": 3.25, "ffn": 2.5, "other": 1.0}}}
+    lacking = {"search": {"slot_ms": {"identity": 0.0}}}
+    with transaction(engine) as connection:
+        for name, result in (("told", told), ("lacking", lacking), ("none", None), ("no object", [1])):
+            search_id = create(connection, name=name).id
+            connection.execute(update(models.searches).where(models.searches.c.id == search_id).values(result=result))
+    assert migrate.downgrade(url, "0005") == "0005"
+    old, before = content(engine), schema(url)
+    assert "slot_ms" not in old["searches"][0]
+    assert migrate.upgrade(url, "0006") == "0006"
+    new = content(engine)
+    assert shared(new, old) == shared(old, new)
+    found = {row["name"]: row["slot_ms"] for row in new["searches"] if row["name"] != "tiny"}
+    assert found == {"told": [3.25, 2.5, 0.0], "lacking": None, "none": None, "no object": None}
+    with reading(engine) as connection:
+        assert set(connection.execute(text("SELECT slot_ms FROM probability_cells")).scalars()) == {None}
+    assert migrate.downgrade(url, "0005") == "0005"
     assert (content(engine), schema(url)) == (old, before)
 
 

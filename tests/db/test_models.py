@@ -5,10 +5,12 @@ from typing import Any
 
 from sqlalchemy import Engine, select
 
-from db import models, reports, trials
+from db import latency_tables, models, reports, searches, trials
 from db.engine import reading, transaction
 from tests.db.engines import full_scans, plan
 from tests.db.rows import LABELS, record, report, started
+
+MS = [3.25, 2.5, 0.0]  # by label
 
 
 def test_view_has_a_row_per_cell(engine: Engine) -> None:
@@ -22,6 +24,8 @@ def test_view_has_a_row_per_cell(engine: Engine) -> None:
         }
         new = [report(run.trial_id, 0), report(run.trial_id, 10, **evidence)]
         reports.insert(connection, run.lease, [*new, report(retraining.id, 0, probabilities=None)])
+        latency_tables.put(connection, run.lease, table_id="t", key="k", body={})
+        searches.set_inputs(connection, run.lease, request={}, latency_table_id="t", slot_ms=MS)
     cells = models.probability_cells.c
     with reading(engine) as connection:
         rows = connection.execute(
@@ -41,7 +45,16 @@ def test_view_has_a_row_per_cell(engine: Engine) -> None:
         [(None, None, None), (2.5, 0.0, 0.0), (0.0, -0.125, 1.5)],
     ]
     assert sorted(rows, key=lambda row: (row.slot, LABELS.index(row.label))) == [
-        (run.search_id, run.trial_id, 10, slot, label, probabilities[slot][place], *beside[slot][place])
+        (
+            run.search_id,
+            run.trial_id,
+            10,
+            slot,
+            label,
+            probabilities[slot][place],
+            *beside[slot][place],
+            [3.25, 2.5, 0.0][place],
+        )
         for slot in range(2)
         for place, label in enumerate(LABELS)
     ]

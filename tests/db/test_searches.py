@@ -307,10 +307,14 @@ def test_inputs_are_written_into_the_request(engine: Engine) -> None:
         connection.execute(
             models.latency_tables.insert().values(id="table", key="k", created_at=0.0, body={"entries": {}})
         )
-        searches.set_inputs(connection, run.lease, request={"latency_table": "table"}, latency_table_id="table")
+        searches.set_inputs(
+            connection, run.lease, request={"latency_table": "table"}, latency_table_id="table", slot_ms=[3.0, 2.0, 0.0]
+        )
     search = get(engine, run.search_id)
     assert (search.request, search.latency_table_id) == ({"latency_table": "table"}, "table")
     assert types(engine, run.search_id)[-1] == "latency_table"
+    with reading(engine) as connection:
+        assert connection.scalars(select(models.searches.c.slot_ms)).all() == [[3.0, 2.0, 0.0]]
 
 
 def test_one_search_costs_one_indexed_statement(engine: Engine) -> None:

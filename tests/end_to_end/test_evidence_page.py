@@ -98,7 +98,9 @@ def played(service: Running) -> Played:
         found = latency_tables.put(
             connection, claim.lease, table_id="a" * 32, key="k", body=measured.model_dump(mode="json")
         )
-        searches.set_inputs(connection, claim.lease, request=body, latency_table_id=found.id)
+        searches.set_inputs(
+            connection, claim.lease, request=body, latency_table_id=found.id, slot_ms=measured.slot_ms(request.space)
+        )
         searches.set_stage(connection, claim.lease, "searching")
         most = request.method.most_steps
         (trial,) = trials.ensure(connection, claim.lease, [trials.NewTrial("search", 0, 0, n_steps=most, params={})])

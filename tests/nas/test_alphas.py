@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from nas import guards
 from nas.alphas import N_NULLS, Alphas, start
 from nas.config.method import Method
 from nas.config.space import SearchSpace
@@ -242,3 +243,49 @@ def test_a_present_label_begins_ahead_and_so_does_chance() -> None:
     logs = alphas.probabilities().log()
     assert float(logs[0, 1] - logs[0, 0]) == pytest.approx(0.75)
     assert alphas.null_gaps().tolist() == [0.75, 0.0, 0.75]  # no evidence: nothing is beyond chance
+
+
+def leads(alphas: Alphas) -> tuple[Tensor, Tensor]:
+    """(L,) alpha's leads as they are read from probabilities, and whether each is beyond chance."""
+    top = alphas.probabilities().topk(2, dim=-1).values.log()
+    return top[:, 0] - top[:, 1], guards.beyond_chance(alphas.probabilities(), alphas.null_gaps())
+
+
+def test_in_a_run_so_long_that_chance_alone_is_worth_ten_nats_evidence_decides_and_chance_does_not() -> None:
+    """As many steps as a rate of 0.02 takes in 62,500 updates; at 17,500 (preset transformer-xl-large) the level was
+    beyond the ten nats that a lead can have in half of the slots. Slots 0 to 3 win clearly, 4 to 7 by chance."""
+    noise = seeded(7)
+    alphas = make(allowed=[[True] * 3] * 8, alpha_lr=0.1)
+    for _ in range(2500):
+        gradient = torch.randn(8, 3, generator=noise)
+        gradient[:4, 0] -= 1.0
+        alphas.update(gradient - gradient.mean(dim=-1, keepdim=True))
+    gaps, beyond = leads(alphas)
+    assert float(alphas.nulls.detach().abs().max()) == 5.0
+    assert float(gaps[:4].min()) > 9
+    assert float(alphas.z()[:4, 0].max()) < -30
+    assert beyond.tolist() == [True] * 4 + [False] * 4
+    assert (alphas.null_gaps()[:4] < gaps[:4]).all()
+
+
+def test_chance_decides_no_more_in_long_runs_than_in_short_ones() -> None:
+    noise, searches = seeded(8), 0
+    for trial in range(30):
+        alphas = make(trial, allowed=[[True] * 3] * 6, alpha_lr=0.5, random_signs=True)
+        for _ in range(150):
+            gradient = torch.randn(6, 3, generator=noise)
+            alphas.update(gradient - gradient.mean(dim=-1, keepdim=True))
+        searches += bool(leads(alphas)[1].any())
+    assert float(alphas.cut.abs().max()) > 0  # the clamp has cut
+    assert searches <= 3  # 0.12 expected: four or more would come about once in 100,000 runs of chance
+
+
+def test_a_lead_that_turned_against_what_was_cut_off_is_not_beyond_chance() -> None:
+    alphas = make(alpha_lr=0.5)
+    for first, n in ((-1.0, 100), (1.0, 40)):
+        for _ in range(n):
+            alphas.update(torch.tensor([[first, -0.5 * first, -0.5 * first]] * 2))
+    assert alphas.values.detach().argmax(dim=-1).tolist() != [0, 0]  # alpha has turned
+    _, beyond = leads(alphas)
+    assert not beyond.any()
+    assert torch.isfinite(alphas.null_gaps()).all()

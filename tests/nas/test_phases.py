@@ -273,6 +273,21 @@ def test_a_search_whose_leaders_stand_goes_on_to_settle_early() -> None:
     assert last.step == 100
 
 
+@pytest.mark.parametrize(("budget_ms", "ended"), [(6.9, False), (7.1, True)], ids=["exceeded", "met"])
+def test_a_search_does_not_end_early_while_alpha_expects_more_than_a_bound_allows(
+    budget_ms: float, ended: bool
+) -> None:
+    """Its leaders stand, at about 7 ms: feed-forward of 2 ms in three slots, and an offset of 1."""
+    method = {"n_steps": 100, "warmup_share": 0.2, "settle_share": 0.2, "report_every": 5, "alpha_lr": 1e-9}
+    search = make(method={**method, "stop_when_stable": True}, budget={"latency": {"ms": budget_ms}})
+    for record in search.run():
+        if record.step == 20:
+            with torch.no_grad():
+                search.alphas.values[:, 1] = 5.0
+    assert (search.settle_start == 44) == ended
+    assert (record.step == 64) == ended
+
+
 def test_a_search_whose_alpha_is_undecided_takes_its_whole_time() -> None:
     search = make(method={"n_steps": 50, "stop_when_stable": True, "alpha_lr": 1e-9, "report_every": 50})
     *_, last = search.run()

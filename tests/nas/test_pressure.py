@@ -134,6 +134,40 @@ def test_pressure_starts_half_way_even_without_a_plateau() -> None:
     assert pressure.start == 60
 
 
+def test_a_loss_that_is_flat_at_chance_is_no_plateau_and_it_is_told_what_began_the_pressure() -> None:
+    """As of shift-then-match in bench/planted.py: above chance in the first look, at chance for half of the run."""
+    pressure = Pressure(method(n_steps=2400, warmup_share=0.33, settle_share=0.1), [bound(4.0)])
+    half = 792 + (2160 - 792) / 2
+    noise = torch.randn(51, generator=torch.Generator().manual_seed(0)).mul(0.02).tolist()
+    told = {}
+    for step in range(48, 2161, 48):
+        chance = 3.62 if step == 48 else 3.466
+        told[step] = pressure.observe(step, chance + noise[step // 48], searching=step > 792)
+        assert (pressure.start is None) == (step < half)
+    assert pressure.start == 1488
+    assert (told[1488] or "").startswith(
+        "the budget may press from step 1488 on, half-way through the search phase, though the loss had not fallen by"
+    )
+    assert not any(words for step, words in told.items() if step != 1488)
+
+
+def test_a_loss_that_fell_and_then_flattened_is_a_plateau_and_nothing_is_told() -> None:
+    pressure = Pressure(method(n_steps=2400, warmup_share=0.33, settle_share=0.1), [bound(4.0)])
+    told = []
+    for step in range(48, 2161, 48):
+        told.append(pressure.observe(step, max(2.0, 3.5 - step / 400), searching=step > 792))
+    assert pressure.start == 1008  # it is flat from 600 on, and two tenths, 480 updates, are looked at
+    assert not any(told)
+
+
+def test_a_loss_that_still_falls_half_way_is_told_as_such() -> None:
+    pressure = Pressure(method(n_steps=100), [bound(1.0)])
+    told = [pressure.observe(step, 5.0 * 0.95 ** (step / 2), searching=step > 20) for step in range(2, 101, 2)]
+    assert pressure.start == 60
+    (words,) = filter(None, told)
+    assert "though the loss had not flattened by then: it was 4.7500 nats at first and is 1.1" in words
+
+
 def test_the_hinge_rises_over_a_quarter_of_the_alternation_and_is_zero_with_zero_gradient_within_the_target() -> None:
     pressure = pressing([bound(2.0, (3.0, 0.0), 1.0)], pressure="hinge", cost_weight=2.0)
     over = torch.tensor([[1.0, 0.0]])  # 4 ms, twice over
@@ -288,13 +322,36 @@ def test_how_often_a_trial_reports_or_is_taken_up_again_does_not_move_the_pressu
     assert again.pressure.state() == often.pressure.state() == seldom.pressure.state()
 
 
-def test_a_budget_at_the_parent_leaves_the_dual_at_exactly_zero_and_alpha_as_it_was() -> None:
+def test_a_budget_that_no_stack_exceeds_leaves_the_dual_at_exactly_zero_and_alpha_as_it_was() -> None:
     search = searched({"ratio_to_parent": 1.0}, n_steps=100, attention=2.0)  # attention and ffn cost the same
+    (at_most,) = search.pressure.bounds
+    assert at_most.of([0, 0]) == at_most.target
     records = list(search.run())
     assert search.pressure.start is not None
     assert {record.dual for record in records} == {0.0}
     free = list(searched(None, n_steps=100).run())
     assert [each.probabilities for each in records] == [each.probabilities for each in free]
+
+
+@pytest.mark.parametrize(
+    ("ratio", "ffn_ms", "presses"),
+    [(1.0, 2.0, True), (1.2, 2.0, False), (1.0, 9.0, False)],
+    ids=["alpha goes beyond it", "above all stacks", "dearer stacks that alpha leaves alone"],
+)
+def test_a_budget_at_or_above_the_parent_presses_where_alpha_expects_more_and_else_is_exactly_nothing(
+    ratio: float, ffn_ms: float, presses: bool
+) -> None:
+    """The parent is attention, 3 ms, and ffn in turn, and 1 ms beside; alpha goes to two attentions, 7 ms."""
+    search = searched({"ratio_to_parent": ratio}, ffn=ffn_ms)
+    records = list(search.run())
+    (at_most,) = search.pressure.bounds
+    assert at_most.target == pytest.approx(ratio * (4.0 + ffn_ms))
+    assert search.pressure.start is not None
+    assert (max(record.expected_ms or 0.0 for record in records) > at_most.target) == presses
+    assert ({record.dual for record in records} != {0.0}) == presses
+    if not presses:
+        free = list(searched(None, ffn=ffn_ms).run())
+        assert [each.probabilities for each in records] == [each.probabilities for each in free]
 
 
 def test_the_bounds_of_a_search_are_those_of_its_request() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,16 @@ import torch
 from torch import Tensor
 
 from nas.config.request import SearchRequest
-from nas.config.task import DataSizes
+from nas.config.task import DataSizes, Task
 from nas.data.objectives import Batch
-from nas.data.parts import Parts
+from nas.data.parts import Part, Parts
 from nas.data.synthetic.generated import synthetic_fingerprint, synthetic_parts
 from nas.errors import SearchFailed
+from nas.heads import IGNORE
 from nas.prune import Pruning
 from nas.search import Search
+from nas.shared_losses import shared_losses
+from nas.training import learning_rate, weight_step
 from tests import tiny
 
 PLANTED: dict[str, Any] = {
@@ -332,6 +336,51 @@ def test_a_pass_runs_in_every_kind_of_space(kind: dict[str, Any]) -> None:
     pruning = Pruning(search_of(request), [0, 0])
     finished(pruning)
     assert pruning.done
+
+
+@dataclass(frozen=True, eq=False)
+class PartlyScored:
+    """A part whose every fourth held-out document has no token that is scored."""
+
+    part: Part
+
+    def batch(self, task: Task, n: int, generator: torch.Generator) -> Batch:
+        return self.part.batch(task, n, generator)
+
+    def held_out(self, task: Task, n: int) -> Batch:
+        whole = self.part.held_out(task, n)
+        whole.targets[::4] = IGNORE
+        return whole
+
+
+def test_a_document_in_which_nothing_is_scored_takes_no_part_in_a_search_and_its_pass() -> None:
+    request = planted("token-wise", {"latency": {"ms": 4.0}}, prune_steps=2, settle_share=0.2)
+    parts = synthetic_parts(request.task)
+    parts = replace(parts, alpha=PartlyScored(parts.alpha), validation=PartlyScored(parts.validation))
+    search = search_of(request, parts)
+    *_, last = search.run()
+    assert search.pruning is not None
+    assert len(search.pruning._given) == 48  # of 64 windows
+    assert last.path is not None
+    assert last.finalists
+    assert shared_losses(search, [last.path], n_windows=8).shape == (1, 6)
+
+
+def test_a_search_that_ended_early_is_fine_tuned_at_the_rate_that_it_ended_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    request = on_text(n_steps=40, lr_schedule="cosine")
+    search = search_of(request)
+    search.settle_start -= 20  # as where alpha has converged
+    rates = []
+
+    def step(*arguments: Any, lr: float, **others: Any) -> Tensor:
+        rates.append(lr)
+        return weight_step(*arguments, lr=lr, **others)
+
+    monkeypatch.setattr("nas.prune.weight_step", step)
+    pruning = Pruning(search, [0, 1])
+    list(pruning._trained([0, 1], [10]))
+    assert rates[-1] == learning_rate(20, 40, request.method)
+    assert rates[-1] > 2 * learning_rate(40, 40, request.method)
 
 
 def test_a_loss_that_is_no_number_ends_the_search() -> None:

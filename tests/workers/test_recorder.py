@@ -271,7 +271,9 @@ def test_a_table_is_found_by_its_key_and_by_its_id(claimed: Claimed) -> None:
     assert claimed.recorder.table("key") == table
     assert claimed.recorder.table("another key") is None
     assert claimed.recorder.table_by_id(table.id) == table
-    assert claimed.service.search(claimed.claim.lease.search_id).request["latency_table"] == table.id
+    search = claimed.service.search(claimed.claim.lease.search_id)
+    assert search.request["latency_table"] == table.id
+    assert search.slot_ms == tuple(table.slot_ms(request.space))
     with pytest.raises(InvalidInput, match=r"unheard-of"):
         claimed.recorder.table_by_id("unheard-of")
 

@@ -127,7 +127,7 @@ def _ended(values: dict[str, float], records: Sequence[StepRecord], bound: Bound
     """
     losses = []
     for record in records:
-        loss = record.val_loss_argmax if record.val_loss is None else record.val_loss
+        loss = record.path_loss
         if loss is None:
             reason = "alpha was never updated; give the search more steps, or a smaller warmup_share"
             if cut := guards.cut_short(record):
