@@ -200,7 +200,7 @@ def list_probabilities(
     first_step: FirstStep = 0,
     last_step: LastStep = None,
     stride: Stride = 1,
-    evidence: Annotated[bool, Query(description="with updates and effects of each cell")] = False,
+    evidence: Annotated[bool, Query(description="with updates and effects of each cell, and finalists")] = False,
     limit: Limit = 1000,
     cursor: Cursor = None,
 ) -> Response:

@@ -2648,7 +2648,7 @@ export interface components {
         };
         /**
          * Probabilities
-         * @description softmax(alpha) of a trial after `step` weight updates, and with `?evidence=true` what stands beside it.
+         * @description softmax(alpha) of a trial after `step` weight updates, its z, and with `?evidence=true` what else there is.
          */
         Probabilities: {
             /** Trial */
@@ -4796,7 +4796,7 @@ export interface operations {
                 last_step?: number | null;
                 /** @description only steps that it divides, and each trial's newest */
                 stride?: number;
-                /** @description with updates, z and effects of each cell */
+                /** @description with updates and effects of each cell, and finalists */
                 evidence?: boolean;
                 /** @description rows of a page */
                 limit?: number;
