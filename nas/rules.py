@@ -1,18 +1,19 @@
 """What the architectures of several seeds have in common, said with its evidence.
 
 p : 1 is all blocks : attention blocks (par-search.md, correction 1); a skipped slot holds no block. What is inferred
-here is a description of what was found, so the verdict is always "suggested": what is tested, and may be supported, are
-the statements of nas.statements.
+here is a description of what was found, so the verdict is "suggested" at best: what is tested, and may be supported,
+are the statements of nas.statements, and where none of them holds the description is "not supported" either.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from nas.architecture import Architecture
 from nas.errors import InvalidInput
+from nas.statement import Statement
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class RuleStatement:
 
     Args:
         statement: the line for people; slots are counted from 1 there.
-        verdict: "suggested": a description; nas.statements and nas.verdicts say what there is to it.
+        verdict: "suggested": a description; "not supported": one of which no tested statement holds (`held_against`).
         n_searches: searches behind it.
         n_seeds: seeds behind it, over all searches.
         n_slots: slots L of each architecture.
@@ -31,10 +32,12 @@ class RuleStatement:
         undecided: undecided slots over all seeds; their candidates are ties.
         labels: the chosen label of each slot, seed by seed; () in a rule stored before labels were kept.
         undecided_slots: the undecided slots of each seed, counted from 0; () as above.
+        reason: of the verdict, one sentence; empty in a rule stored before it was told.
+        found_at: as of a statement; None as above.
     """
 
     statement: str
-    verdict: Literal["suggested"]
+    verdict: Literal["not supported", "suggested"]
     n_searches: int
     n_seeds: int
     n_slots: int
@@ -44,6 +47,8 @@ class RuleStatement:
     undecided: int
     labels: tuple[tuple[str, ...], ...] = ()
     undecided_slots: tuple[tuple[int, ...], ...] = ()
+    reason: str = ""
+    found_at: Mapping[str, Any] | None = None
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> RuleStatement:
@@ -101,6 +106,28 @@ def describe(architectures: Sequence[Architecture], *, n_searches: int = 1) -> R
         labels=tuple(each.labels for each in architectures),
         undecided_slots=tuple(each.undecided for each in architectures),
     )
+
+
+def held_against(
+    rule: RuleStatement, statements: Sequence[Statement], found_at: Mapping[str, Any] | None = None
+) -> RuleStatement:
+    """The description with a verdict that is no better than the best of what was tested.
+
+    Args:
+        rule: of `describe`.
+        statements: of the same architectures, with verdicts; those about attention count, where there is any.
+        found_at: where both were found.
+    """
+    about = [each for each in statements if rule.ratio is None or "attention" in (each.family, each.other)]
+    n_held = sum(each.verdict != "not supported" for each in about)
+    subject = "it" if rule.ratio is None else "attention"
+    reason = f"{n_held or 'none'} of {count(len(about), 'statement')} about {subject} that are tested can be suggested"
+    if not about:
+        reason = f"nothing about {subject} could have come out otherwise, so nothing is tested"
+    if n_held:
+        return replace(rule, reason=reason, found_at=found_at)
+    line = rule.statement.replace(": suggested; ", ": not supported; ", 1)
+    return replace(rule, statement=line, verdict="not supported", reason=reason, found_at=found_at)
 
 
 def _tuples(value: Any) -> Any:

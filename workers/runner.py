@@ -26,7 +26,7 @@ from workers.stages.measure import measure
 from workers.stages.passed_on import Comparison, Derived, Inputs, Retrained, Searched
 from workers.stages.report import report
 from workers.stages.retrain import retrain
-from workers.stages.rules import LAYOUT, confirm_statements, infer_rule, infer_statements
+from workers.stages.rules import LAYOUT, confirm_statements, infer_statements, keep_rules
 from workers.stages.search import search
 from workers.stages.winner import describe_samples
 from workers.stopwatch import Stopwatch
@@ -60,8 +60,8 @@ def run_search(request: SearchRequest, store: Store, trials: TrialRunner) -> dic
         took = measured(inputs, searched, store)
     with stage("deriving"):
         derived = derive_all(inputs, searched, store, trials)
-        rule = infer_rule(derived, store)
-        statements = infer_statements(inputs, derived, store)
+        statements = infer_statements(inputs, derived)
+        rule = keep_rules(inputs, derived, statements, store)
     with stage("retraining"):
         trained = retrain(inputs, searched, derived, store, trials)
         winner, parent = trained.derived, trained.parent

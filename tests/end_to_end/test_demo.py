@@ -66,7 +66,9 @@ def test_demo_prints_the_result_and_leaves_a_model_that_runs(tmp_path: Path, req
     for expected in ("probabilities of seed 0", "architecture", "bits per byte", "repeatability"):
         assert expected in printed
     assert re.search(r"watch it at http://127\.0\.0\.1:\d+/searches/[0-9a-f-]{36}\n", printed)
-    assert re.search(r"1 search, [12] seeds?: suggested", printed)  # a seed that moved nothing is not counted
+    assert re.search(
+        r"1 search, [12] seeds?: (suggested|not supported)", printed
+    )  # a seed that moved nothing is not counted
     assert "The " in printed.split("torch and safetensors")[1]  # the sample goes on from its prompt
     result = json.loads((out / "result.json").read_text())
     assert {"architectures", "quality", "latency", "seconds"} <= set(result)

@@ -1,5 +1,6 @@
 """The rule line says where attention was placed and how little that proves."""
 
+import dataclasses
 import subprocess
 import sys
 
@@ -8,7 +9,9 @@ import pytest
 from nas.architecture import Architecture
 from nas.config.space import SearchSpace
 from nas.errors import InvalidInput
-from nas.rules import describe, of_today
+from nas.rules import RuleStatement, describe, held_against, of_today
+from nas.statements import state
+from nas.verdicts import judge
 
 CANDIDATES = SearchSpace().candidates
 LETTERS = {candidate.letter: candidate.label for candidate in CANDIDATES}
@@ -69,6 +72,32 @@ def test_undecided_slots_are_counted_in_the_line() -> None:
     assert found.statement.endswith("; 3 slots undecided")
     assert found.undecided == 3
     assert describe([architecture("AFF.", (1,))]).statement.endswith("; 1 slot undecided")
+
+
+@pytest.mark.parametrize(
+    ("seeds", "verdict", "reason"),
+    [
+        (["AFFF"] * 3, "suggested", "1 of 3 statements about attention that are tested can be suggested"),
+        (["AFFF"], "not supported", "none of 3 statements about attention that are tested can be suggested"),
+        (["SSFF"] * 3, "suggested", "3 of 3 statements about it that are tested can be suggested"),
+        (
+            ["SSSSSAFF"] * 2 + ["SSSSSFFF"],
+            "not supported",
+            "none of 4 statements about attention that are tested can be",
+        ),
+        (["FFFF"] * 3, "not supported", "nothing about it could have come out otherwise, so nothing is tested"),
+    ],
+    ids=["some hold", "one seed", "no attention", "of others only", "nothing tested"],
+)
+def test_a_description_is_no_better_than_what_was_tested(seeds: list[str], verdict: str, reason: str) -> None:
+    architectures = [architecture(letters) for letters in seeds]
+    statements = judge(state([each.families for each in architectures]))
+    found = held_against(describe(architectures), statements, {"n_slots": 4})
+    assert found.verdict == verdict
+    assert found.reason.startswith(reason)
+    assert found.found_at == {"n_slots": 4}
+    assert f": {verdict}; " in found.statement
+    assert RuleStatement.from_json(dataclasses.asdict(found)) == found
 
 
 def test_verdict_is_suggested_however_many_seeds_agree() -> None:

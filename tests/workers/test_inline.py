@@ -83,7 +83,7 @@ def test_the_result_file_holds_the_result_with_all_its_parts(
     assert [each["role"] for each in result["architectures"]] == ["argmax", "budget", "argmax", "budget", "parent"]
     assert result["derived"] in result["architectures"]
     assert result["parent"]["string"] == "AF"
-    assert result["rule"]["statement"].startswith("1 search, 2 seeds: suggested")
+    assert result["rule"]["statement"].startswith(f"1 search, 2 seeds: {result['rule']['verdict']}; ")
     assert result["quality"]["verdict"] in ("better", "worse", "cannot tell")
     assert result["latency"]["ratio"] > 0
     assert result["cut_short"] == []

@@ -21,7 +21,7 @@ from workers.stages.compare import describe_layouts
 from workers.stages.measure import measure
 from workers.stages.passed_on import Derived, Inputs, Retrained, Searched, Trained
 from workers.stages.retrain import retrain
-from workers.stages.rules import Confirmed, confirm_statements, infer_statements
+from workers.stages.rules import Confirmed, confirm_statements, infer_statements, keep_rules
 from workers.store import TrialKey
 
 Events = list[tuple[str, dict[str, Any]]]
@@ -57,7 +57,8 @@ class Running:
             self.derived.append(Derived(f"budget-{key}", "budget", architecture, entry, seed))
 
     def confirmed(self) -> Confirmed:
-        said = infer_statements(self.inputs, self.derived, self.store)
+        said = infer_statements(self.inputs, self.derived)
+        self.line = keep_rules(self.inputs, self.derived, said, self.store)
         trained = retrain(self.inputs, self.searched, self.derived, self.store, self.trials)
         return confirm_statements(self.inputs, self.searched, said, trained, self.store, self.trials)
 
@@ -89,7 +90,10 @@ def test_rules_are_kept_with_verdict_reason_and_where_they_were_found(tmp_path: 
     assert {each["verdict"] for each in found} == {"suggested"}
     assert position(found)["reason"].endswith("has not been retrained against others of the same cost")
     assert position(found)["found_at"]["n_slots"] == 6
-    assert search.kept() == {each["statement"]: "suggested" for each in found}
+    assert search.kept() == {each["statement"]: "suggested" for each in (search.line, *found)}
+    assert search.line["statement"].startswith("1 search, 5 seeds: suggested; attention in slots 1-2 of 6 ")
+    assert search.line["reason"] == "3 of 3 statements about attention that are tested can be suggested"
+    assert search.line["found_at"] == position(found)["found_at"]
 
 
 def test_what_retraining_says_decides(tmp_path: Path, files: Any) -> None:
@@ -104,7 +108,7 @@ def test_what_retraining_says_decides(tmp_path: Path, files: Any) -> None:
     assert (told["seeds"], told["n_random"], told["margin"], told["unit"]) == ([5, 6, 7], 4, 0.02, "bits per byte")
     assert told["random"]["low"] <= told["random"]["mean"] <= told["random"]["high"]
     assert told["placement"] in ("better", "worse", "cannot tell")
-    assert search.kept() == {each["statement"]: each["verdict"] for each in found}
+    assert search.kept() == {each["statement"]: each["verdict"] for each in (search.line, *found)}
     trials = [data["trial"] for kind, data in search.events if kind == "trial" and data["state"] == "succeeded"]
     fresh = [each for each in trials if each.endswith(("-5", "-6", "-7"))]
     assert len(fresh) == 3 * 7
@@ -140,7 +144,7 @@ def test_a_confirmation_that_does_not_train_leaves_what_was_found(
     tmp_path: Path, files: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     search = Running(tmp_path, files, request(confirm_seeds=3), [EARLY] * 5)
-    said = infer_statements(search.inputs, search.derived, search.store)
+    said = infer_statements(search.inputs, search.derived)
     trained = retrain(search.inputs, search.searched, search.derived, search.store, search.trials)
     monkeypatch.setattr("nas.retrain.learning_rate", lambda step, n_steps, method: math.nan)
     outcome = confirm_statements(search.inputs, search.searched, said, trained, search.store, search.trials)
@@ -174,7 +178,7 @@ def test_a_placement_is_not_confirmed_by_blocks_that_cannot_show_it(
     tmp_path: Path, files: Any, kind: str, seeds: list[str], chosen: str, lack: str
 ) -> None:
     search = Running(tmp_path, files, request(confirm_seeds=3), seeds)
-    said = [each for each in infer_statements(search.inputs, search.derived, search.store) if each.kind == kind]
+    said = [each for each in infer_statements(search.inputs, search.derived) if each.kind == kind]
     said = [
         replace(each, verdict="suggested") for each in said if "sgu" in (each.family, each.other) or kind == "spacing"
     ]
@@ -190,7 +194,7 @@ def test_a_placement_is_not_confirmed_by_blocks_that_cannot_show_it(
 
 def test_a_statement_that_the_common_layout_breaks_is_not_confirmed(tmp_path: Path, files: Any) -> None:
     search = Running(tmp_path, files, request(confirm_seeds=3), ["AAAAAF"] * 5)
-    said = {each.kind: each for each in infer_statements(search.inputs, search.derived, search.store)}
+    said = {each.kind: each for each in infer_statements(search.inputs, search.derived)}
     late = replace(said["position"], direction="late", at=0.6, verdict="suggested")
     cut = replace(said["position"], kind="cut", direction="first", at=1.0, verdict="suggested")
     trained = Trained({"derived": Retrained(search.derived[0], {}, {}, 0.1, ())}, None, ())
@@ -226,7 +230,7 @@ def test_a_ratio_is_not_confirmed_by_what_has_another_or_costs_more(
     tmp_path: Path, files: Any, seeds: list[str], chosen: str, lack: str
 ) -> None:
     search = Running(tmp_path, files, request(confirm_seeds=3), seeds)
-    said = [each for each in infer_statements(search.inputs, search.derived, search.store) if each.kind == "ratio"]
+    said = [each for each in infer_statements(search.inputs, search.derived) if each.kind == "ratio"]
     derived = next(each for each in search.derived if str(each.architecture) == chosen)
     trained = Trained({"derived": Retrained(derived, {}, {}, 0.1, ())}, None, ())
     outcome = confirm_statements(search.inputs, search.searched, said, trained, search.store, search.trials)

@@ -49,23 +49,26 @@ class Confirmed:
     power: Sequence[dict[str, Any]]
 
 
-def infer_rule(derived: Sequence[Derived], store: Store) -> dict[str, Any]:
-    """The line over the seeds' architectures, which describes what was found."""
-    found = rules.describe(_architectures(derived))
-    statement: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(found)))  # lists, as a reader of JSON gets
-    return statement | {"id": store.rule(statement)}
-
-
-def infer_statements(inputs: Inputs, derived: Sequence[Derived], store: Store) -> list[Statement]:
-    """What the seeds say, with verdicts; those that will be retrained are kept once that is done."""
-    request = inputs.request
+def infer_statements(inputs: Inputs, derived: Sequence[Derived]) -> list[Statement]:
+    """What the seeds say, with verdicts."""
+    space = inputs.request.space
     families = [each.families for each in _architectures(derived)]
-    space = request.space
-    found = judge(state(families, exchangeable(space), countable(space)), found_at(request))
-    for each in found:
+    return judge(state(families, exchangeable(space), countable(space)), found_at(inputs.request))
+
+
+def keep_rules(
+    inputs: Inputs, derived: Sequence[Derived], statements: Sequence[Statement], store: Store
+) -> dict[str, Any]:
+    """The line over the seeds' architectures, which describes what was found; kept, and behind it the statements, but
+    for those that will be retrained: they are kept once that is done."""
+    request = inputs.request
+    found = rules.held_against(rules.describe(_architectures(derived)), statements, found_at(request))
+    line: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(found)))  # lists, as a reader of JSON gets
+    line |= {"id": store.rule(line)}
+    for each in statements:
         if not (request.retrain.confirm_seeds and worth_confirming(each)):
             store.rule(told(each))
-    return found
+    return line
 
 
 def confirm_statements(

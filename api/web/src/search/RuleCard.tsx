@@ -51,7 +51,7 @@ export const RuleCard = memo(function RuleCard({
   const [depth, setDepth] = useState(() => String(Math.min(512, Math.max(evidence.n_slots * 2, 12))));
   const [carried, setCarried] = useState<Carried | null>(null);
   const [problem, setProblem] = useState<Failure | null>(null);
-  const statement = useMemo(() => rule.statement.replace(/^[^:]*: (suggested; )?/, ""), [rule.statement]);
+  const statement = useMemo(() => rule.statement.replace(/^[^:]*: ((suggested|not supported); )?/, ""), [rule.statement]);
   const apply = async () => {
     setProblem(null);
     try {
