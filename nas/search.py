@@ -498,6 +498,7 @@ class Search:
         state = {
             "kind": "search",
             "step": self.step,
+            "micro_batch": self.method.micro_batch,  # chosen by the memory there was; taken up, the same passes go on
             "seconds": self.seconds,
             "n_alpha_updates": self.alphas.n_updates,
             "pressure": self.pressure.state(),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import psutil
 import torch
 
 from nas import ranks
+from nas.checkpoint import read_state
 from nas.config.method import Method
 from nas.config.request import SearchRequest
 from nas.config.space import SearchSpace
@@ -66,32 +68,44 @@ def check_room(space: SearchSpace, where: str, n_ranks: int = 1) -> None:
         )
 
 
-def fitted(request: SearchRequest, parts: Parts, table: LatencyTable, where: str) -> SearchRequest:
+def fitted(
+    request: SearchRequest, parts: Parts, table: LatencyTable, where: str, resume: Path | None = None
+) -> SearchRequest:
     """The request, with its batches in passes of as many rows as have room where a whole batch has none.
 
-    Of several ranks the first one's answer holds for all, so that they make the same passes.
+    Of several ranks the first one's answer holds for all, so that they make the same passes. A trial that is taken up
+    goes on with the passes it began with, whatever is free by now: others add up to other bits.
 
     Args:
         request: of a trial: one seed, no ranges.
         parts: of its data.
         table: of its space.
         where: it runs, cpu or cuda.
+        resume: checkpoint that the trial goes on from.
 
     Raises:
-        SearchFailed: not one row has room, or not the rows that method.micro_batch asks for.
+        SearchFailed: not one row has room, or not the rows that method.micro_batch asks for, or that the trial had.
     """
+    begun = {} if resume is None else read_state(resume)
+    if "micro_batch" in begun:  # checkpoints of before do not have it
+        request = _in_passes(request, begun["micro_batch"])
     method = request.method
     most = max(block.stop - block.start for block in ranks.now().blocks(method.batch_size))
     asked = min(most, method.micro_batch or most)
-    rows = ranks.told_by_first(_rows(request, parts, table, where, asked) if ranks.now().is_first else asked)
-    if rows >= asked:
-        return request
-    return request.model_copy(update={"method": method.model_copy(update={"micro_batch": rows})})
+    rows = asked
+    if ranks.now().is_first:
+        rows = _rows(request, parts, table, where, asked, begun="micro_batch" in begun)
+    rows = ranks.told_by_first(rows)
+    return request if rows >= asked else _in_passes(request, rows)
 
 
-def _rows(request: SearchRequest, parts: Parts, table: LatencyTable, where: str, asked: int) -> int:
+def _in_passes(request: SearchRequest, rows: int | None) -> SearchRequest:
+    return request.model_copy(update={"method": request.method.model_copy(update={"micro_batch": rows})})
+
+
+def _rows(request: SearchRequest, parts: Parts, table: LatencyTable, where: str, asked: int, *, begun: bool) -> int:
     """How many of the rows that are asked for go through at once here. Raises: SearchFailed: as `fitted`."""
-    free, method = _free_bytes(where), request.method
+    free = _free_bytes(where)
     if _far_too_much(request, asked) <= free:
         return asked
     with ranks.alone():
@@ -103,10 +117,15 @@ def _rows(request: SearchRequest, parts: Parts, table: LatencyTable, where: str,
             f"a search of this size needs {one / 1e9:,.1f} GB of memory with one window at a time, and "
             f"{free / 1e9:,.1f} GB are free; a smaller train_length, d_model or n_slots needs less"
         )
-    if method.micro_batch is not None:
+    if begun:
         raise SearchFailed(
-            f"method.micro_batch is {method.micro_batch}, and in the {free / 1e9:,.1f} GB that are free there is room "
-            f"for {rows}; leave it out to have it chosen"
+            f"the trial began with passes of {asked} windows, and in the {free / 1e9:,.1f} GB that are free there is "
+            f"room for {rows}; resume it where more is free"
+        )
+    if request.method.micro_batch is not None:
+        raise SearchFailed(
+            f"method.micro_batch is {request.method.micro_batch}, and in the {free / 1e9:,.1f} GB that are free there "
+            f"is room for {rows}; leave it out to have it chosen"
         )
     return rows
 

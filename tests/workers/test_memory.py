@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import psutil
 import pytest
+import torch
 
-from nas import ranks
+from nas import checkpoint, ranks
 from nas.config.request import SearchRequest
 from nas.config.space import SearchSpace
 from nas.config.task import Tokenizer
@@ -20,6 +22,7 @@ from nas.data.encode import encode
 from nas.data.parts import Parts
 from nas.errors import SearchFailed
 from nas.estimate import estimate
+from nas.steps import StepRecord
 from tests import tiny
 from tests.several import several
 from workers.memory import check_room, fitted
@@ -110,13 +113,48 @@ def test_of_several_ranks_the_first_one_s_room_decides(tmp_path: Path) -> None:
     assert 4 <= rows < 16
 
 
-def test_passes_that_were_chosen_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    request, _, table = sized(n_steps=2, report_every=1)
-    letters = text_file(tiny.text(), tmp_path)
-    data = encode(letters.path, letters.card, Tokenizer(), tmp_path)
+def placed(folder: Path, **method: Any) -> TrialSpec:
+    """`sized` as a trial of its own."""
+    request, _, table = sized(**method)
+    letters = text_file(tiny.text(), folder)
+    data = encode(letters.path, letters.card, Tokenizer(), folder)
     request = request.with_data(data.fingerprint, data.sizes)
     body, costs = request.model_dump(mode="json"), table.model_dump(mode="json")
-    spec = TrialSpec(TrialKey("search", 0, 0), body, costs, None, str(data.folder), str(tmp_path), None)
+    return TrialSpec(TrialKey("search", 0, 0), body, costs, None, str(data.folder), str(folder), None)
+
+
+def test_a_trial_that_is_taken_up_makes_the_passes_it_began_with(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """To the bit, whatever is free by then."""
+    spec, whole = placed(tmp_path), estimate(*sized()).memory_bytes
+
+    def run(free: int, resume: str | None = None) -> dict[int, StepRecord]:
+        room(monkeypatch, free)
+        reports: list[Report] = []
+        run_trial(replace(spec, resume=resume), reports.append)
+        return {each.record.step: replace(each.record, tokens_per_s=None, warning=None) for each in reports}
+
+    begun, kept = run(whole // 3), str(tmp_path / "step-4.safetensors")
+    for free in (whole // 2, 100 * whole):
+        went_on = run(free, kept)
+        assert went_on == {step: record for step, record in begun.items() if step > 4}
+    message = (
+        r"^the trial began with passes of \d+ windows, and in the 0\.0 GB that are free there is room for \d; resu"
+    )
+    with pytest.raises(SearchFailed, match=message):
+        run(whole // 6, kept)
+
+
+def test_a_trial_of_before_passes_were_kept_is_fitted_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    given, path = sized(), tmp_path / "older.safetensors"
+    checkpoint.write(path, {"a": torch.zeros(1)}, {"kind": "search"})
+    room(monkeypatch, estimate(*given).memory_bytes // 3)
+    assert fitted(*given, "cpu", path) == fitted(*given, "cpu")
+
+
+def test_passes_that_were_chosen_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    spec = placed(tmp_path, n_steps=2, report_every=1)
     free = [10**12]
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=free[0]))
     told = []
