@@ -57,7 +57,7 @@ def scoring(network: Network) -> Forward:
 
     def forward(batch: Batch, memory: Memory | None) -> tuple[Tensor, Memory | None]:
         hidden, kept = network.body(batch.tokens, memory, key_padding=batch.key_padding)
-        return network.backbone.nats(hidden, batch.targets, batch.key_padding), kept
+        return network.backbone.nats(hidden, batch.targets, batch.key_padding, batch.places), kept
 
     return forward
 

@@ -256,7 +256,7 @@ class Search:
             hidden, kept = self.supernet.forward_path(
                 batch.tokens, path, factors, memory=memory, key_padding=batch.key_padding
             )
-            return self.supernet.backbone.nats(hidden, batch.targets, batch.key_padding), kept
+            return self.supernet.backbone.nats(hidden, batch.targets, batch.key_padding, batch.places), kept
 
         return forward
 
@@ -269,7 +269,7 @@ class Search:
             hidden, kept = self.supernet.forward_mixture(
                 batch.tokens, weights, path, run=numbers, memory=memory, key_padding=batch.key_padding
             )
-            return self.supernet.backbone.nats(hidden, batch.targets, batch.key_padding), kept
+            return self.supernet.backbone.nats(hidden, batch.targets, batch.key_padding, batch.places), kept
 
         return forward
 
@@ -355,15 +355,15 @@ class Search:
         if estimator == "two_path":
             soft, pair = sample_pair(logits, self._tau(), generator=noise)
             choices: list[int] = soft.argmax(dim=-1).tolist()
-            return self.mixture_nats(straight_through(soft).to(self.device), choices, pair)
+            return self.mixture_nats(straight_through(soft).to(self.device, non_blocking=True), choices, pair)
         soft = sample(logits, self._tau(), generator=noise)
         if estimator == "soft":
-            return self.mixture_nats(soft.to(self.device))
+            return self.mixture_nats(soft.to(self.device, non_blocking=True))
         path = soft.argmax(dim=-1)
         choices = path.tolist()
         if estimator == "single_path":
-            return self.path_nats(choices, path_factor(soft, path).to(self.device))
-        return self.mixture_nats(straight_through(soft).to(self.device), choices)
+            return self.path_nats(choices, path_factor(soft, path).to(self.device, non_blocking=True))
+        return self.mixture_nats(straight_through(soft).to(self.device, non_blocking=True), choices)
 
     # -- reports --------------------------------------------------------------------------------------------------
 
