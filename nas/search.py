@@ -45,6 +45,7 @@ from nas.training import (
     loss_parts,
     mean_or_fail,
     reports,
+    rows_at_once,
     weight_step,
     weights_optimiser,
 )
@@ -442,7 +443,7 @@ class Search:
         Raises:
             SearchFailed: training diverged.
         """
-        found = evaluate(forward, self.validation if on is None else on, self.method.batch_size).windows
+        found = evaluate(forward, self.validation if on is None else on, rows_at_once(self.method)).windows
         finite_or_fail(found.mean(), self.step)
         return found
 

@@ -18,6 +18,7 @@ from nas.cost import LatencyTable
 from nas.data.parts import Parts
 from nas.errors import SearchFailed
 from nas.estimate import rows_with_room
+from nas.training import rows_at_once
 
 ADVICE = "a smaller batch_size, train_length, d_model or n_slots needs less"
 ADVICE_MEASURING = "smaller batch and query_length of task.serve need less"
@@ -88,19 +89,12 @@ def fitted(
     """
     begun = {} if resume is None else read_state(resume)
     if "micro_batch" in begun:  # checkpoints of before do not have it
-        request = _in_passes(request, begun["micro_batch"])
-    method = request.method
-    most = max(block.stop - block.start for block in ranks.now().blocks(method.batch_size))
-    asked = min(most, method.micro_batch or most)
-    rows = asked
+        request = request.in_passes(begun["micro_batch"])
+    rows = asked = rows_at_once(request.method)
     if ranks.now().is_first:
         rows = _rows(request, parts, table, where, asked, begun="micro_batch" in begun)
     rows = ranks.told_by_first(rows)
-    return request if rows >= asked else _in_passes(request, rows)
-
-
-def _in_passes(request: SearchRequest, rows: int | None) -> SearchRequest:
-    return request.model_copy(update={"method": request.method.model_copy(update={"micro_batch": rows})})
+    return request if rows >= asked else request.in_passes(rows)
 
 
 def _rows(request: SearchRequest, parts: Parts, table: LatencyTable, where: str, asked: int, *, begun: bool) -> int:
