@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from nas import checkpoint, ranks
+from nas.allocations import peak_bytes
 from nas.config.request import SearchRequest
 from nas.config.space import SearchSpace
 from nas.config.task import Tokenizer
@@ -22,6 +23,7 @@ from nas.data.encode import encode
 from nas.data.parts import Parts
 from nas.errors import SearchFailed
 from nas.estimate import estimate
+from nas.search import Search
 from nas.steps import StepRecord
 from tests import tiny
 from tests.several import several
@@ -76,6 +78,17 @@ def test_a_batch_without_room_goes_through_in_passes_that_have_it(monkeypatch: p
     assert 4 <= rows <= 16
     assert chosen.method.model_copy(update={"micro_batch": None}) == given[0].method
     assert estimate(chosen, *given[1:]).memory_bytes <= 1.1 * whole // 3
+
+
+def test_passes_have_room_for_the_parsimony_pass_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its comparisons hold snapshots and fresh moments, more than a step does."""
+    given = sized(n_steps=20, report_every=20, checkpoint_every=1000, prune_steps=8, prune_windows=16, prune_share=10)
+    free = int(estimate(*given).memory_bytes * 0.6)
+    room(monkeypatch, free)
+    chosen = fitted(*given, "cpu")
+    assert chosen.method.micro_batch is not None
+    held, _ = peak_bytes(lambda: [*Search(chosen, parts=given[1], table=given[2]).run()])
+    assert held <= 1.1 * free
 
 
 def test_passes_that_were_asked_for_and_do_not_fit_are_refused_with_those_that_do(
