@@ -27,7 +27,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
     "straight-through, 4 slots": {"n_slots": 4, "alpha_estimator": "straight_through"},
     "two paths, in passes of 4 rows": {"n_slots": 4, "alpha_estimator": "two_path", "micro_batch": 4},
     "soft, 2 slots, d 64": {"n_slots": 2, "d_model": 64, "alpha_estimator": "soft"},
-    "2 slots, d 64, with the pass": {"n_slots": 2, "d_model": 64, "prune_steps": 8, "prune_windows": 32},
+    "4 slots, batch 2, with the pass": {"n_slots": 4, "batch_size": 2, "prune_steps": 8, "prune_windows": 32},
 }
 
 

@@ -140,13 +140,17 @@ def _free_bytes(where: str) -> int:
 
 
 def _far_too_much(request: SearchRequest, rows: int) -> int:
-    """Bytes that no step comes near, by formula: where these are free, nothing need be measured.
+    """Bytes that no trial comes near, by formula: where these are free, nothing need be measured.
 
-    Of each token and slot 64 widths (attention keeps about 8, an FFN of ratio 4 about 10) and 8 rows of scores for each
-    head; of each token 8 rows of the vocabulary; weights, gradients and moments.
+    Of each token and slot 64 widths (attention keeps about 8), four times what the candidate of most weights has of
+    them a width (wide blocks keep an activation or two for each row of a matrix: 1.3 times that for an FFN of ratio 64,
+    measured), and 8 rows of scores for each head; of each token 8 rows of the vocabulary; weights, gradients and
+    moments, and as much again for a comparison of the parsimony pass.
     """
     space, length = request.space, request.task.train_length
     seen = length + space.memory_length
-    a_token = space.n_slots * (64 * space.d_model + 8 * space.n_heads * seen) + 8 * request.task.vocab_size
-    weights = space.n_slots * sum(space.parameters().values()) + 4 * request.task.vocab_size * space.d_model
-    return 4 * (rows * length * a_token + 4 * weights)
+    counts = space.parameters().values()
+    a_slot = 64 * space.d_model + 4 * max(counts) // space.d_model + 8 * space.n_heads * seen
+    a_token = space.n_slots * a_slot + 8 * request.task.vocab_size
+    weights = space.n_slots * sum(counts) + 4 * request.task.vocab_size * space.d_model
+    return 4 * (rows * length * a_token + 8 * weights)

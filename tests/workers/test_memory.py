@@ -27,7 +27,7 @@ from nas.search import Search
 from nas.steps import StepRecord
 from tests import tiny
 from tests.several import several
-from workers.memory import check_room, fitted
+from workers.memory import _far_too_much, check_room, fitted
 from workers.store import Report, TrialKey
 from workers.trainable import TrialSpec, run_trial
 
@@ -78,6 +78,31 @@ def test_a_batch_without_room_goes_through_in_passes_that_have_it(monkeypatch: p
     assert 4 <= rows <= 16
     assert chosen.method.model_copy(update={"micro_batch": None}) == given[0].method
     assert estimate(chosen, *given[1:]).memory_bytes <= 1.1 * whole // 3
+
+
+WIDE: dict[str, dict[str, Any]] = {
+    "plain": {"block": "attention"},
+    "feed-forward": {"block": "ffn", "options": {"ratio": 64}},
+    "gated": {"block": "ffn", "options": {"ratio": 48, "activation": "swiglu"}},
+    "spatial": {"block": "sgu", "options": {"ratio": 32}},
+    "many keys": {"block": "mgk", "options": {"n_keys": 8}},
+}
+
+
+@pytest.mark.parametrize("prune_steps", [0, 8])
+@pytest.mark.parametrize("candidate", WIDE.values(), ids=WIDE.keys())
+def test_what_a_trial_of_wide_blocks_holds_is_far_below_what_needs_no_measuring(
+    candidate: dict[str, Any], prune_steps: int
+) -> None:
+    request = tiny.request(
+        space={"n_slots": 2, "d_model": 64, "n_heads": 4, "max_len": 64,
+               "candidates": [{"label": "wide", **candidate}, "identity"]},
+        task={"train_length": 64},
+        method={"batch_size": 16, "n_steps": 200, "prune_steps": prune_steps},
+        retrain={"baselines": []},
+    ).resolve({}, 0)  # fmt: skip
+    table = tiny.table(request.space, request.task.serve[0])
+    assert estimate(request, tiny.parts(request), table).memory_bytes < 0.6 * _far_too_much(request, 16)
 
 
 def test_passes_have_room_for_the_parsimony_pass_too(monkeypatch: pytest.MonkeyPatch) -> None:
