@@ -39,6 +39,10 @@ def check_tokens(tokens: Tensor, longest: int | None) -> None:
         raise ValueError(f"input has {tokens.shape[1]} tokens; this network takes at most {longest}")
 
 
+def _places(targets: Tensor) -> Tensor:
+    return (targets != IGNORE).flatten().nonzero()[:, 0]
+
+
 class Backbone(nn.Module):
     """Embeddings in, norm and head out, and what all blocks share.
 
@@ -149,13 +153,17 @@ class Backbone(nn.Module):
         out: Tensor = self.proj_out(x)
         return out
 
-    def nats(self, hidden: Tensor, targets: Tensor, key_padding: Tensor | None = None) -> Tensor:
+    def nats(
+        self, hidden: Tensor, targets: Tensor, key_padding: Tensor | None = None, places: Tensor | None = None
+    ) -> Tensor:
         """Cross-entropy of each position, or of each sequence; the head runs where there is a target, and nowhere else.
 
         Args:
             hidden: (B, T, D) behind the last slot.
             targets: (B, T) token ids or classes, IGNORE where a position is not scored; (B, 1) classes of sequences.
             key_padding: (B, T) bool, True where a token is real; None when all are.
+            places: (N,) the numbers of what is scored among all targets; None: they are looked for, and the device is
+                waited for.
 
         Returns:
             As targets: nats, in float32 or better; 0 where a position is not scored.
@@ -163,21 +171,24 @@ class Backbone(nn.Module):
         if self.pools:
             pooled = at_least_float32(self.classes(hidden, key_padding))
             return F.cross_entropy(pooled, targets[:, 0], reduction="none")[:, None]
-        hidden, scored = self._unrolled(hidden), targets != IGNORE
-        if bool(scored.all()):
-            return self._nats(hidden.flatten(0, 1), targets.flatten()).view_as(targets)
-        nats = self._nats(hidden[scored], targets[scored])
-        return nats.new_zeros(targets.shape).masked_scatter(scored, nats)
+        places = _places(targets) if places is None else places
+        hidden, flat = self._unrolled(hidden).flatten(0, 1), targets.flatten()
+        if len(places) == len(flat):
+            return self._nats(hidden, flat).view_as(targets)
+        nats = self._nats(hidden[places], flat[places])
+        return nats.new_zeros(flat.shape).index_copy(0, places, nats).view_as(targets)
 
-    def scored(self, hidden: Tensor, targets: Tensor, key_padding: Tensor | None = None) -> Tensor:
+    def scored(
+        self, hidden: Tensor, targets: Tensor, key_padding: Tensor | None = None, places: Tensor | None = None
+    ) -> Tensor:
         """Logits of what is scored, in the order of the targets, in float32 or better: (N, V), or (N, n_classes).
 
         Arguments are those of `nats`; of an adaptive softmax they are log-probabilities.
         """
-        scored = targets != IGNORE
+        places = _places(targets) if places is None else places
         if self.pools:
-            return at_least_float32(self.classes(hidden, key_padding))[scored[:, 0]]
-        x = self._transformed(self._finished(self._unrolled(hidden)[scored]))
+            return at_least_float32(self.classes(hidden, key_padding))[places]
+        x = self._transformed(self._finished(self._unrolled(hidden).flatten(0, 1)[places]))
         if isinstance(self.proj_out, AdaptiveSoftmax):
             return self.proj_out.log_prob(at_least_float32(x))
         return at_least_float32(self.proj_out(x))

@@ -103,8 +103,9 @@ def _decode_slot(slot: Slot, x: Tensor, cache: Cache, read: int) -> None:
 
 def _train(network: Network, tokens: Tensor, targets: Tensor, memory: Memory | None) -> None:
     hidden, _ = network.body(tokens, memory)
+    everywhere = torch.arange(targets.numel(), device=targets.device)
     torch.autograd.grad(
-        network.backbone.nats(hidden, targets).mean(), [*network.parameters()], allow_unused=True
+        network.backbone.nats(hidden, targets, places=everywhere).mean(), [*network.parameters()], allow_unused=True
     )  # a token type that no token has, as one example, has no gradient
 
 

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from nas.config.retrain import Distil
 from nas.data.objectives import Batch
-from nas.heads import IGNORE
 from nas.network import Memory, Network
 from nas.training import Forward
 
@@ -31,14 +30,14 @@ def taught(student: Network, teacher: Network, distil: Distil) -> Forward:
     def forward(batch: Batch, memory: Memory | None) -> tuple[Tensor, Memory | None]:
         own, others = (None, None) if memory is None else (memory[:n_slots], memory[n_slots:])
         hidden, kept = student.body(batch.tokens, own, key_padding=batch.key_padding)
-        logits = student.backbone.scored(hidden, batch.targets, batch.key_padding)
+        logits = student.backbone.scored(hidden, batch.targets, batch.key_padding, batch.places)
         with torch.no_grad():
             seen, remembered = teacher.body(batch.tokens, others, key_padding=batch.key_padding)
-            lesson = teacher.backbone.scored(seen, batch.targets, batch.key_padding)
-        scored = batch.targets != IGNORE
-        loss = (1 - distil.weight) * F.cross_entropy(logits, batch.targets[scored], reduction="none")
+            lesson = teacher.backbone.scored(seen, batch.targets, batch.key_padding, batch.places)
+        targets = batch.targets.flatten()
+        loss = (1 - distil.weight) * F.cross_entropy(logits, targets[batch.places], reduction="none")
         loss = loss + distil.weight * divergence(logits, lesson, distil.temperature)
-        nats = loss.new_zeros(batch.targets.shape).masked_scatter(scored, loss)
+        nats = loss.new_zeros(targets.shape).index_copy(0, batch.places, loss).view_as(batch.targets)
         return nats, None if kept is None or remembered is None else [*kept, *remembered]
 
     return forward

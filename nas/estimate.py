@@ -20,9 +20,13 @@ from nas.config.request import SearchRequest
 from nas.cost import LatencyTable
 from nas.data.parts import Parts
 from nas.finalists import MOST_WINDOWS
+from nas.prune import Pruning
 from nas.search import Search
+from nas.training import rows_at_once
 
 _ENDLESS = 10**7  # steps of a probe, so that it stays in one phase
+_COMPARED = 2  # weight updates of each side of a comparison: from the second on fresh moments stand beside activations
+_PHASES = ("step", "report", "comparison")  # that hold something beside weights and moments, one at a time
 
 
 @dataclass(frozen=True)
@@ -30,11 +34,12 @@ class Estimate:
     """Of one trial.
 
     Args:
-        memory_bytes: held at the peak where the supernet lives: weights, moments, and a step's own.
+        memory_bytes: held at the peak where the supernet lives: weights, moments, and the most that a step, a report or
+            a comparison of the parsimony pass holds beside them; a comparison of the heaviest path that there may be.
         seconds: of all phases but the parsimony pass.
         prune_seconds: of the parsimony pass with its looks at held-out windows and its records, at most: how many
             comparisons it makes is known only in the end.
-        parts: what the two are made of, in bytes and seconds.
+        parts: what these are made of, in bytes and seconds.
     """
 
     memory_bytes: int
@@ -77,7 +82,7 @@ def estimate(
     weight_s = step_s(weights_alone)
     del weights_alone  # where a trial just has room, two have none
     both = _probe(request, parts, table, device)
-    memory = _memory(both, device, n_candidates)
+    memory = _memory(both, device)
     alpha_s = max(0.0, step_s(both) - weight_s)
     record_s = seconds_of(lambda: both.record(tokens_per_s=None, last=False))
     paths = [[number] * n_slots for number in range(n_candidates)]
@@ -93,7 +98,8 @@ def estimate(
         "rank_s": (n_rankings * (n_slots * (n_candidates - 1) + 1) + n_looks * share) * score_s,
     }
     pass_ = _of_the_pass(method, n_slots, weight_s, record_s, score_s)
-    return Estimate(int(sum(memory.values())), sum(found.values()), sum(pass_.values()), {**memory, **found, **pass_})
+    memory["comparison"] = _comparison(both, device)
+    return Estimate(_most(memory), sum(found.values()), sum(pass_.values()), {**memory, **found, **pass_})
 
 
 def _of_the_pass(method: Method, n_slots: int, weight_s: float, record_s: float, score_s: float) -> dict[str, float]:
@@ -117,8 +123,9 @@ def _of_the_pass(method: Method, n_slots: int, weight_s: float, record_s: float,
 
 
 def n_probing(request: SearchRequest) -> int:
-    """Weight updates that `estimate` makes: five fair rounds, three of them with an alpha update behind each."""
-    return 5 * len(request.space.candidates)
+    """Weight updates that `estimate` makes: five fair rounds, three of them with an alpha update behind each, and those
+    of a comparison of the parsimony pass."""
+    return 5 * len(request.space.candidates) + 2 * min(_COMPARED, request.method.prune_steps)
 
 
 def rows_with_room(
@@ -137,13 +144,14 @@ def rows_with_room(
         Rows, at most the batch; 0 where not even one has room. What a step holds grows evenly with them: it is
         measured at one row and at two.
     """
-    peaks = []
+    held = []
     for rows in (1, 2):
-        probe = _probe(request, parts, table, device, micro_batch=rows)
-        peaks.append(sum(_memory(probe, device, len(request.space.candidates)).values()))
-    one, each = peaks[0], max(1.0, peaks[1] - peaks[0])
-    rows = 0 if one > room_bytes else 1 + int((room_bytes - one) / each)
-    return min(rows, request.method.batch_size), int(one)
+        probe = _probe(request, parts, table, device, micro_batch=rows, eval_windows=rows)
+        held.append({**_memory(probe, device), "comparison": _comparison(probe, device)})
+    one, two = held
+    beside = {name: room_bytes - one["weights"] - one["moments"] - one[name] for name in _PHASES}
+    rows = min(1 + int(left / max(1.0, two[name] - one[name])) if left >= 0 else 0 for name, left in beside.items())
+    return min(rows, request.method.batch_size), _most(one)
 
 
 def _probe(
@@ -153,16 +161,44 @@ def _probe(
     phase = {"warmup_share": 0.0, "alpha_share": 0.5} if alpha else {"warmup_share": 0.9}
     endless = {"n_steps": _ENDLESS, "settle_share": 0.0, "uniform_share": 1.0, "stop_when_stable": False}
     changed = request.method.model_copy(update={**endless, **phase, **method})
+    looks = {  # of the pass: windows of one forward pass hold what more of them do, one after the other
+        "prune_steps": min(_COMPARED, changed.prune_steps),
+        "prune_windows": max(2, min(changed.prune_windows, rows_at_once(changed))),
+    }
+    changed = changed.model_copy(update=looks)
     return Search(request.model_copy(update={"method": changed}), parts=parts, table=table, device=device)
 
 
-def _memory(search: Search, device: str, n_steps: int) -> dict[str, float]:
-    """Bytes of weights, of all their moments, and of what a step holds beside them, gradients included."""
+def _memory(search: Search, device: str) -> dict[str, float]:
+    """Bytes of weights, of all their moments, and of what a step, gradients included, and a report hold beside them."""
+    n_steps = len(search.space.candidates)
     for _ in range(n_steps):  # one fair round: all weights have moments then
         search.advance()
     weights = sum(each.nbytes for each in search.weights.values())
-    peak, _ = peak_bytes(lambda: [search.advance() for _ in range(n_steps)], device)
-    return {"weights": float(weights), "moments": 2.0 * weights, "step": float(peak)}
+    step, _ = peak_bytes(lambda: [search.advance() for _ in range(n_steps)], device)
+    report, _ = peak_bytes(lambda: search.record(tokens_per_s=None, last=False), device)
+    return {"weights": float(weights), "moments": 2.0 * weights, "step": float(step), "report": float(report)}
+
+
+def _comparison(search: Search, device: str) -> float:
+    """Bytes that a comparison of the parsimony pass holds beside weights and moments; 0 where none will be made.
+
+    It keeps the path's weights twice, and fresh moments of them: it is made on the path of the most weights, whatever
+    the table and a budget say of that. The search is of no other use behind it.
+    """
+    counts = search.space.parameters()
+    heaviest = sorted(range(len(search.space.labels)), key=lambda number: counts[search.space.labels[number]])
+    search.slot_costs = torch.tensor([float(heaviest.index(number)) for number in range(len(heaviest))])
+    search.pressure.bounds = ()
+    path = [max((n for n, may in enumerate(row) if may), key=heaviest.index) for row in search.space.allowed]
+    if not search.method.prune_steps:
+        return 0.0
+    pruning = Pruning(search, path)
+    return 0.0 if pruning.done else float(peak_bytes(pruning.advance, device)[0])
+
+
+def _most(memory: dict[str, float]) -> int:
+    return int(memory["weights"] + memory["moments"] + max(memory[name] for name in _PHASES))
 
 
 def _n_records(method: Method) -> int:

@@ -25,7 +25,7 @@ from nas.data.objectives import held_out_batch
 from nas.data.parts import Part, TokenIds, Tokens, eval_windows
 from nas.data.streams import HELD_OUT_ROWS, HeldOut
 from nas.data.synthetic.generated import synthetic_parts
-from nas.training import Forward, evaluate
+from nas.training import Forward, evaluate, rows_at_once
 
 MOST_POSITIONS = 512  # told apart at one length; longer windows tell means of neighbours, so that results stay small
 
@@ -67,7 +67,7 @@ def score_lengths(
 def _score(
     request: SearchRequest, architecture: Architecture, forward: Forward, part: Part, device: str, length: int
 ) -> LengthScore:
-    task, rows = request.task, max(1, request.method.batch_size * request.task.train_length // length)
+    task, rows = request.task, max(1, rows_at_once(request.method) * request.task.train_length // length)
     used = request.space.model_copy(
         update={"candidates": tuple(each for each in request.space.candidates if each.label in architecture.labels)}
     )

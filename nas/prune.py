@@ -35,7 +35,7 @@ from torch import Tensor
 from nas.data.streams import held_out
 from nas.heads import IGNORE
 from nas.paired import standard_error
-from nas.training import evaluate, finite_or_fail, learning_rate, weight_step, weights_optimiser
+from nas.training import evaluate, finite_or_fail, learning_rate, rows_at_once, weight_step, weights_optimiser
 
 if TYPE_CHECKING:
     from nas.search import Search
@@ -250,7 +250,7 @@ class Pruning:
         """(N,) mean nats of each held-out window."""
         supernet = self.search.supernet
         supernet.eval()
-        windows = evaluate(self.search.path_nats(path), self._windows, self.search.method.batch_size).windows
+        windows = evaluate(self.search.path_nats(path), self._windows, rows_at_once(self.search.method)).windows
         supernet.train()
         finite_or_fail(windows.mean(), self.search.step)
         return windows

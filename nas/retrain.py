@@ -39,6 +39,7 @@ from nas.training import (
     loss_parts,
     mean_or_fail,
     reports,
+    rows_at_once,
     weight_step,
     weights_optimiser,
 )
@@ -57,7 +58,7 @@ def scoring(network: Network) -> Forward:
 
     def forward(batch: Batch, memory: Memory | None) -> tuple[Tensor, Memory | None]:
         hidden, kept = network.body(batch.tokens, memory, key_padding=batch.key_padding)
-        return network.backbone.nats(hidden, batch.targets, batch.key_padding), kept
+        return network.backbone.nats(hidden, batch.targets, batch.key_padding, batch.places), kept
 
     return forward
 
@@ -182,7 +183,7 @@ class Retraining:
         train_loss = mean_or_fail(self._losses, self.step)
         self._losses = []
         self.network.eval()
-        val_loss = finite_or_fail(evaluate(self.forward, self.validation, self.method.batch_size).mean(), self.step)
+        val_loss = finite_or_fail(evaluate(self.forward, self.validation, rows_at_once(self.method)).mean(), self.step)
         if last:
             self.result = self._tested(val_loss)
         self.network.train()
@@ -201,16 +202,17 @@ class Retraining:
 
     def _tested(self, val_loss: float) -> RetrainResult:
         """Score the network, in evaluation mode, on the test part."""
-        tested = evaluate(self.forward, self.test, self.method.batch_size)
+        tested = evaluate(self.forward, self.test, rows_at_once(self.method))
         finite_or_fail(tested.mean(), self.step)
+        request = self.request.in_passes(rows_at_once(self.method))  # as of all ranks, by one of which they are scored
         with ranks.alone():  # which lengths have room is asked of the machine, and may be answered in two ways
-            lengths = score_lengths(self.request, self.architecture, self.forward, self.test_part, self.device)
+            lengths = score_lengths(request, self.architecture, self.forward, self.test_part, self.device)
         return RetrainResult(
             val_loss=val_loss,
             test_nats=tested.windows.tolist(),
             step=self.step,
             test_positions=[None if math.isnan(each) else each for each in tested.positions.tolist()],
-            confusion=confusion(self.network, self.test.batch, self.method.batch_size).tolist(),
+            confusion=confusion(self.network, self.test.batch, rows_at_once(self.method)).tolist(),
             lengths=lengths,
         )
 

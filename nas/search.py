@@ -45,6 +45,7 @@ from nas.training import (
     loss_parts,
     mean_or_fail,
     reports,
+    rows_at_once,
     weight_step,
     weights_optimiser,
 )
@@ -261,7 +262,7 @@ class Search:
             hidden, kept = self.supernet.forward_path(
                 batch.tokens, path, factors, memory=memory, key_padding=batch.key_padding
             )
-            return self.supernet.backbone.nats(hidden, batch.targets, batch.key_padding), kept
+            return self.supernet.backbone.nats(hidden, batch.targets, batch.key_padding, batch.places), kept
 
         return forward
 
@@ -274,7 +275,7 @@ class Search:
             hidden, kept = self.supernet.forward_mixture(
                 batch.tokens, weights, path, run=numbers, memory=memory, key_padding=batch.key_padding
             )
-            return self.supernet.backbone.nats(hidden, batch.targets, batch.key_padding), kept
+            return self.supernet.backbone.nats(hidden, batch.targets, batch.key_padding, batch.places), kept
 
         return forward
 
@@ -360,15 +361,15 @@ class Search:
         if estimator == "two_path":
             soft, pair = sample_pair(logits, self._tau(), generator=noise)
             choices: list[int] = soft.argmax(dim=-1).tolist()
-            return self.mixture_nats(straight_through(soft).to(self.device), choices, pair)
+            return self.mixture_nats(straight_through(soft).to(self.device, non_blocking=True), choices, pair)
         soft = sample(logits, self._tau(), generator=noise)
         if estimator == "soft":
-            return self.mixture_nats(soft.to(self.device))
+            return self.mixture_nats(soft.to(self.device, non_blocking=True))
         path = soft.argmax(dim=-1)
         choices = path.tolist()
         if estimator == "single_path":
-            return self.path_nats(choices, path_factor(soft, path).to(self.device))
-        return self.mixture_nats(straight_through(soft).to(self.device), choices)
+            return self.path_nats(choices, path_factor(soft, path).to(self.device, non_blocking=True))
+        return self.mixture_nats(straight_through(soft).to(self.device, non_blocking=True), choices)
 
     # -- reports --------------------------------------------------------------------------------------------------
 
@@ -447,7 +448,7 @@ class Search:
         Raises:
             SearchFailed: training diverged.
         """
-        found = evaluate(forward, self.validation if on is None else on, self.method.batch_size).windows
+        found = evaluate(forward, self.validation if on is None else on, rows_at_once(self.method)).windows
         finite_or_fail(found.mean(), self.step)
         return found
 
@@ -504,6 +505,7 @@ class Search:
         state = {
             "kind": "search",
             "step": self.step,
+            "micro_batch": self.method.micro_batch,  # chosen by the memory there was; taken up, the same passes go on
             "seconds": self.seconds,
             "n_alpha_updates": self.alphas.n_updates,
             "pressure": self.pressure.state(),

@@ -166,6 +166,12 @@ def weight_step(losses: Iterable[Tensor], optimiser: torch.optim.Optimizer, *, l
     return total
 
 
+def rows_at_once(method: Method) -> int:
+    """Windows of a forward pass, where they are learnt from and where held-out ones are scored."""
+    most: int = max(block.stop - block.start for block in ranks.now().blocks(method.batch_size))
+    return min(most, method.micro_batch or most)
+
+
 @dataclass(frozen=True, eq=False)
 class Evaluated:
     """Losses in nats per scored token, on the CPU. N windows, T tokens.
@@ -190,7 +196,7 @@ def evaluate(forward: Forward, held_out: HeldOut, batch_size: int) -> Evaluated:
     Args:
         forward: in evaluation mode.
         held_out: windows that follow each other are read one after the other, with memory in between.
-        batch_size: windows per forward.
+        batch_size: windows per forward; others give other bits.
     """
     whole = held_out.batch
     places = torch.arange(len(whole.tokens)).view(-1, held_out.segments)  # (rows, segments): numbers of the windows

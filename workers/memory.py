@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import psutil
 import torch
 
 from nas import ranks
+from nas.checkpoint import read_state
 from nas.config.method import Method
 from nas.config.request import SearchRequest
 from nas.config.space import SearchSpace
@@ -16,6 +18,7 @@ from nas.cost import LatencyTable
 from nas.data.parts import Parts
 from nas.errors import SearchFailed
 from nas.estimate import rows_with_room
+from nas.training import rows_at_once
 
 ADVICE = "a smaller batch_size, train_length, d_model or n_slots needs less"
 ADVICE_MEASURING = "smaller batch and query_length of task.serve need less"
@@ -66,32 +69,37 @@ def check_room(space: SearchSpace, where: str, n_ranks: int = 1) -> None:
         )
 
 
-def fitted(request: SearchRequest, parts: Parts, table: LatencyTable, where: str) -> SearchRequest:
+def fitted(
+    request: SearchRequest, parts: Parts, table: LatencyTable, where: str, resume: Path | None = None
+) -> SearchRequest:
     """The request, with its batches in passes of as many rows as have room where a whole batch has none.
 
-    Of several ranks the first one's answer holds for all, so that they make the same passes.
+    Of several ranks the first one's answer holds for all, so that they make the same passes. A trial that is taken up
+    goes on with the passes it began with, whatever is free by now: others add up to other bits.
 
     Args:
         request: of a trial: one seed, no ranges.
         parts: of its data.
         table: of its space.
         where: it runs, cpu or cuda.
+        resume: checkpoint that the trial goes on from.
 
     Raises:
-        SearchFailed: not one row has room, or not the rows that method.micro_batch asks for.
+        SearchFailed: not one row has room, or not the rows that method.micro_batch asks for, or that the trial had.
     """
-    method = request.method
-    most = max(block.stop - block.start for block in ranks.now().blocks(method.batch_size))
-    asked = min(most, method.micro_batch or most)
-    rows = ranks.told_by_first(_rows(request, parts, table, where, asked) if ranks.now().is_first else asked)
-    if rows >= asked:
-        return request
-    return request.model_copy(update={"method": method.model_copy(update={"micro_batch": rows})})
+    begun = {} if resume is None else read_state(resume)
+    if "micro_batch" in begun:  # checkpoints of before do not have it
+        request = request.in_passes(begun["micro_batch"])
+    rows = asked = rows_at_once(request.method)
+    if ranks.now().is_first:
+        rows = _rows(request, parts, table, where, asked, begun="micro_batch" in begun)
+    rows = ranks.told_by_first(rows)
+    return request if rows >= asked else request.in_passes(rows)
 
 
-def _rows(request: SearchRequest, parts: Parts, table: LatencyTable, where: str, asked: int) -> int:
+def _rows(request: SearchRequest, parts: Parts, table: LatencyTable, where: str, asked: int, *, begun: bool) -> int:
     """How many of the rows that are asked for go through at once here. Raises: SearchFailed: as `fitted`."""
-    free, method = _free_bytes(where), request.method
+    free = _free_bytes(where)
     if _far_too_much(request, asked) <= free:
         return asked
     with ranks.alone():
@@ -103,10 +111,15 @@ def _rows(request: SearchRequest, parts: Parts, table: LatencyTable, where: str,
             f"a search of this size needs {one / 1e9:,.1f} GB of memory with one window at a time, and "
             f"{free / 1e9:,.1f} GB are free; a smaller train_length, d_model or n_slots needs less"
         )
-    if method.micro_batch is not None:
+    if begun:
         raise SearchFailed(
-            f"method.micro_batch is {method.micro_batch}, and in the {free / 1e9:,.1f} GB that are free there is room "
-            f"for {rows}; leave it out to have it chosen"
+            f"the trial began with passes of {asked} windows, and in the {free / 1e9:,.1f} GB that are free there is "
+            f"room for {rows}; resume it where more is free"
+        )
+    if request.method.micro_batch is not None:
+        raise SearchFailed(
+            f"method.micro_batch is {request.method.micro_batch}, and in the {free / 1e9:,.1f} GB that are free there "
+            f"is room for {rows}; leave it out to have it chosen"
         )
     return rows
 
@@ -127,13 +140,17 @@ def _free_bytes(where: str) -> int:
 
 
 def _far_too_much(request: SearchRequest, rows: int) -> int:
-    """Bytes that no step comes near, by formula: where these are free, nothing need be measured.
+    """Bytes that no trial comes near, by formula: where these are free, nothing need be measured.
 
-    Of each token and slot 64 widths (attention keeps about 8, an FFN of ratio 4 about 10) and 8 rows of scores for each
-    head; of each token 8 rows of the vocabulary; weights, gradients and moments.
+    Of each token and slot 64 widths (attention keeps about 8), four times what the candidate of most weights has of
+    them a width (wide blocks keep an activation or two for each row of a matrix: 1.3 times that for an FFN of ratio 64,
+    measured), and 8 rows of scores for each head; of each token 8 rows of the vocabulary; weights, gradients and
+    moments, and as much again for a comparison of the parsimony pass.
     """
     space, length = request.space, request.task.train_length
     seen = length + space.memory_length
-    a_token = space.n_slots * (64 * space.d_model + 8 * space.n_heads * seen) + 8 * request.task.vocab_size
-    weights = space.n_slots * sum(space.parameters().values()) + 4 * request.task.vocab_size * space.d_model
-    return 4 * (rows * length * a_token + 4 * weights)
+    counts = space.parameters().values()
+    a_slot = 64 * space.d_model + 4 * max(counts) // space.d_model + 8 * space.n_heads * seen
+    a_token = space.n_slots * a_slot + 8 * request.task.vocab_size
+    weights = space.n_slots * sum(counts) + 4 * request.task.vocab_size * space.d_model
+    return 4 * (rows * length * a_token + 8 * weights)

@@ -126,22 +126,24 @@ def file_sha256(path: Path) -> str:
 
 def _load(spec: TrialSpec, request: SearchRequest, device: str) -> Search | Retraining:
     parts = open_parts(request, spec.data)
+    resume = None if spec.resume is None else Path(spec.resume)
     work: Search | Retraining
     if spec.architecture is None:
         memory.check_room(request.space, device)
         table = LatencyTable.model_validate(spec.table)
-        work = Search(memory.fitted(request, parts, table, device), parts=parts, table=table, device=device)
+        request = memory.fitted(request, parts, table, device, resume)
+        work = Search(request, parts=parts, table=table, device=device)
     else:
         work = Retraining(
             request,
             Architecture.from_json(dict(spec.architecture)),
             parts=parts,
             device=device,
-            supernet=Path(spec.supernet) if spec.supernet and spec.resume is None else None,
+            supernet=Path(spec.supernet) if spec.supernet and resume is None else None,
             teacher=_teacher(spec.teacher, request) if spec.teacher is not None else None,
         )
-    if spec.resume is not None:
-        work.load(Path(spec.resume))
+    if resume is not None:
+        work.load(resume)
     return work
 
 

@@ -256,6 +256,10 @@ class SearchRequest(Config):
                 f"{' or '.join(map(repr, allowed))}"
             )
 
+    def in_passes(self, rows: int | None) -> SearchRequest:
+        """The request with so many windows a forward pass; None: a batch at once."""
+        return self.model_copy(update={"method": self.method.model_copy(update={"micro_batch": rows})})
+
     def with_data(self, fingerprint: str, sizes: DataSizes) -> SearchRequest:
         """The request with what is known once its data are: their fingerprint, vocabulary and classes.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Generator, Tensor
@@ -27,20 +28,52 @@ class Batch:
         tokens: (B, T) token ids.
         targets: (B, T) token ids or classes, IGNORE where nothing is scored; (B, 1) classes of whole sequences.
         key_padding: (B, T) bool, True where a token is real; None when all are.
+        scored: as targets, on the CPU wherever these are: where one is not IGNORE; None: as they say.
     """
 
     tokens: Tensor
     targets: Tensor
     key_padding: Tensor | None = None
+    scored: Tensor | None = None
 
     def to(self, device: str) -> Batch:
+        """The same on a device. What is scored is told by the CPU from then on: to ask the device would be to wait for
+        all that it has been given before."""
         padding = self.key_padding
-        return Batch(self.tokens.to(device), self.targets.to(device), None if padding is None else padding.to(device))
+        return Batch(
+            moved(self.tokens, device),
+            moved(self.targets, device),
+            None if padding is None else moved(padding, device),
+            self._scored(),
+        )
 
     def rows(self, rows: Sequence[int] | Tensor | slice) -> Batch:
         """Some of its rows."""
-        padding = self.key_padding
-        return Batch(self.tokens[rows], self.targets[rows], None if padding is None else padding[rows])
+        padding, scored = self.key_padding, self.scored
+        return Batch(
+            self.tokens[rows],
+            self.targets[rows],
+            None if padding is None else padding[rows],
+            None if scored is None else scored[rows],
+        )
+
+    @cached_property
+    def places(self) -> Tensor:
+        """(N,) the numbers of what is scored among all targets, in their order, where these are."""
+        scored, device = self._scored(), self.targets.device
+        if bool(scored.all()):
+            return torch.arange(scored.numel(), device=device)
+        return moved(scored.flatten().nonzero()[:, 0], device)
+
+    def _scored(self) -> Tensor:
+        return (self.targets != IGNORE).cpu() if self.scored is None else self.scored
+
+
+def moved(tensor: Tensor, device: str | torch.device) -> Tensor:
+    """On a device, without waiting for it: to a GPU from pinned memory, behind what it has been given before."""
+    if torch.device(device).type == "cuda" and tensor.device.type == "cpu":
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor.to(device)
 
 
 def next_tokens(windows: Tensor) -> Batch:

@@ -37,6 +37,43 @@ def test_memory_is_what_a_trial_then_holds(estimator: str) -> None:
     assert found.memory_bytes == pytest.approx(3 * weights + step, rel=0.15)
 
 
+@pytest.mark.parametrize(
+    ("candidates", "d_model", "method"),
+    [
+        (["attention", "ffn", "identity", "sgu", "mgk"], 64, {}),
+        (["attention", "ffn", "identity"], 64, {}),
+        (["attention", "ffn", "identity"], 128, {"batch_size": 2}),
+        (["attention", "ffn", "identity", "sgu", "mgk"], 64, {"batch_size": 16, "micro_batch": 4}),
+        (["attention", "ffn", "identity"], 64, {"prune_steps": 0}),
+    ],
+    ids=["five candidates", "three", "wider", "in passes", "no pass"],
+)
+def test_memory_is_what_a_whole_search_holds_its_parsimony_pass_included(
+    candidates: list[str], d_model: int, method: dict[str, Any]
+) -> None:
+    """15%, the goal: the pass goes by the paths that it comes to, the estimate by the heaviest."""
+    steps = {"n_steps": 20, "batch_size": 4, "eval_windows": 8, "report_every": 20, "checkpoint_every": 1000}
+    pass_ = {"prune_steps": 8, "prune_windows": 16, "prune_share": 10}
+    request = tiny.request(
+        space={"n_slots": 4, "d_model": d_model, "n_heads": 4, "max_len": 64, "candidates": candidates},
+        task={"train_length": 64},
+        method={**steps, **pass_, **method},
+    ).resolve({}, 0)
+    parts, table = tiny.parts(request), tiny.table(request.space, request.task.serve[0])
+    found = estimate(request, parts, table)
+    held, _ = peak_bytes(lambda: [*Search(request, parts=parts, table=table).run()])
+    assert found.memory_bytes == pytest.approx(held, rel=0.15)
+    assert (found.parts["comparison"] > 0) == (request.method.prune_steps > 0)
+
+
+def test_what_no_comparison_can_be_made_of_is_estimated_without_one() -> None:
+    request = tiny.request(
+        space={"candidates": ["ffn"]}, retrain={"baselines": []}, method={"prune_steps": 8, "n_steps": 20}
+    ).resolve({}, 0)
+    found = estimate(request, tiny.parts(request), tiny.table(request.space, request.task.serve[0]))
+    assert found.parts["comparison"] == 0
+
+
 def test_seconds_are_steps_of_each_kind_times_what_one_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     """By a clock that work alone moves: 2 s a weight step, 3 s an alpha step, 0.5 s a look at held-out windows."""
     worked = 0.0
@@ -82,8 +119,9 @@ def test_seconds_are_steps_of_each_kind_times_what_one_takes(monkeypatch: pytest
     assert found.seconds - 12 * 0.5 <= worked <= found.seconds + 0.5
 
 
-def test_rows_with_room_grow_with_it_up_to_the_batch() -> None:
-    request, parts, table = trial()
+@pytest.mark.parametrize("prune_steps", [0, 8])
+def test_rows_with_room_grow_with_it_up_to_the_batch(prune_steps: int) -> None:
+    request, parts, table = trial(prune_steps=prune_steps)
     needed = {
         rows: estimate(
             request.model_copy(update={"method": request.method.model_copy(update={"micro_batch": rows})}), parts, table

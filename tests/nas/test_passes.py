@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,10 +13,12 @@ from torch import Tensor
 from nas.allocations import peak_bytes
 from nas.architecture import Architecture
 from nas.config.method import Method
+from nas.config.task import DataSizes
 from nas.data.objectives import Batch
 from nas.data.streams import Stream
 from nas.heads import IGNORE
 from nas.network import Memory
+from nas.prune import Pruning
 from nas.retrain import Retraining
 from nas.search import Search
 from nas.training import loss_parts, weight_step
@@ -108,6 +111,42 @@ def test_only_one_pass_has_its_activations_in_memory() -> None:
         search.advance()
         peaks[size] = peak_bytes(search.advance)[0]
     assert peaks[2] < 0.4 * peaks[16]
+
+
+def test_a_report_scores_as_many_windows_at_once_as_a_pass_has() -> None:
+    """A head over 20,000 tokens is what it holds: it takes the memory of its rows."""
+    peaks = {}
+    for size in (2, 16):
+        request = tiny.request(
+            space={"candidates": ["attention", "ffn"]},
+            method={"micro_batch": size, "batch_size": 16, "eval_windows": 16, "prune_windows": 16, "prune_steps": 8},
+        ).resolve({}, 0)
+        request = request.with_data("0" * 64, DataSizes(vocab_size=20_000))
+        parts = tiny.parts(request)
+        search = Search(request, parts=parts, table=tiny.table(request.space, request.task.serve[0]))
+        run = Retraining(request, Architecture(("ffn", "ffn"), request.space.candidates), parts=parts)
+        search.advance()
+        pruning = Pruning(search, [0, 0])
+        looks: dict[str, Callable[[], object]] = {
+            "report": lambda each=search: each.record(tokens_per_s=None, last=False),  # type: ignore[misc]
+            "comparison": lambda each=pruning: each._losses([0, 0]),  # type: ignore[misc]
+            "retraining": lambda each=run: each.record(tokens_per_s=None, last=True),  # type: ignore[misc]
+        }
+        peaks[size] = {name: peak_bytes(look)[0] for name, look in looks.items()}
+    for name, peak in peaks[2].items():  # of a retraining, one window of the longest length has four windows' tokens
+        assert peak < 0.3 * peaks[16][name], name
+
+
+@pytest.mark.parametrize("overrides", [{}, RECURRENT], ids=["plain", "with memory"])
+def test_windows_that_are_scored_in_passes_lose_what_they_lose_together(overrides: dict[str, Any]) -> None:
+    """To rounding: sums are taken in another order."""
+    losses = []
+    for size in (1, 3, None):
+        search = make(size, overrides, eval_windows=8)
+        search.supernet.eval()
+        losses.append(search.losses(search.path_nats([0] * search.space.n_slots)))
+    torch.testing.assert_close(losses[0], losses[2], atol=1e-6, rtol=1e-6)
+    torch.testing.assert_close(losses[1], losses[2], atol=1e-6, rtol=1e-6)
 
 
 @pytest.mark.parametrize("overrides", [{}, RECURRENT], ids=["plain", "with memory"])

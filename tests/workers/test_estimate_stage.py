@@ -92,7 +92,7 @@ def made(request: SearchRequest, folder: Path) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        ({"method": {"n_steps": 299}}, "it needs 15 weight updates, more than a twentieth of a trial's 299"),
+        ({"method": {"n_steps": 379}}, "it needs 19 weight updates, more than a twentieth of a trial's 379"),
         (
             {
                 "ranges": [

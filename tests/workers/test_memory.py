@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import psutil
 import pytest
+import torch
 
-from nas import ranks
+from nas import checkpoint, ranks
+from nas.allocations import peak_bytes
 from nas.config.request import SearchRequest
 from nas.config.space import SearchSpace
 from nas.config.task import Tokenizer
@@ -20,9 +23,11 @@ from nas.data.encode import encode
 from nas.data.parts import Parts
 from nas.errors import SearchFailed
 from nas.estimate import estimate
+from nas.search import Search
+from nas.steps import StepRecord
 from tests import tiny
 from tests.several import several
-from workers.memory import check_room, fitted
+from workers.memory import _far_too_much, check_room, fitted
 from workers.store import Report, TrialKey
 from workers.trainable import TrialSpec, run_trial
 
@@ -75,6 +80,42 @@ def test_a_batch_without_room_goes_through_in_passes_that_have_it(monkeypatch: p
     assert estimate(chosen, *given[1:]).memory_bytes <= 1.1 * whole // 3
 
 
+WIDE: dict[str, dict[str, Any]] = {
+    "plain": {"block": "attention"},
+    "feed-forward": {"block": "ffn", "options": {"ratio": 64}},
+    "gated": {"block": "ffn", "options": {"ratio": 48, "activation": "swiglu"}},
+    "spatial": {"block": "sgu", "options": {"ratio": 32}},
+    "many keys": {"block": "mgk", "options": {"n_keys": 8}},
+}
+
+
+@pytest.mark.parametrize("prune_steps", [0, 8])
+@pytest.mark.parametrize("candidate", WIDE.values(), ids=WIDE.keys())
+def test_what_a_trial_of_wide_blocks_holds_is_far_below_what_needs_no_measuring(
+    candidate: dict[str, Any], prune_steps: int
+) -> None:
+    request = tiny.request(
+        space={"n_slots": 2, "d_model": 64, "n_heads": 4, "max_len": 64,
+               "candidates": [{"label": "wide", **candidate}, "identity"]},
+        task={"train_length": 64},
+        method={"batch_size": 16, "n_steps": 200, "prune_steps": prune_steps},
+        retrain={"baselines": []},
+    ).resolve({}, 0)  # fmt: skip
+    table = tiny.table(request.space, request.task.serve[0])
+    assert estimate(request, tiny.parts(request), table).memory_bytes < 0.6 * _far_too_much(request, 16)
+
+
+def test_passes_have_room_for_the_parsimony_pass_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its comparisons hold snapshots and fresh moments, more than a step does."""
+    given = sized(n_steps=20, report_every=20, checkpoint_every=1000, prune_steps=8, prune_windows=16, prune_share=10)
+    free = int(estimate(*given).memory_bytes * 0.6)
+    room(monkeypatch, free)
+    chosen = fitted(*given, "cpu")
+    assert chosen.method.micro_batch is not None
+    held, _ = peak_bytes(lambda: [*Search(chosen, parts=given[1], table=given[2]).run()])
+    assert held <= 1.1 * free
+
+
 def test_passes_that_were_asked_for_and_do_not_fit_are_refused_with_those_that_do(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -110,13 +151,48 @@ def test_of_several_ranks_the_first_one_s_room_decides(tmp_path: Path) -> None:
     assert 4 <= rows < 16
 
 
-def test_passes_that_were_chosen_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    request, _, table = sized(n_steps=2, report_every=1)
-    letters = text_file(tiny.text(), tmp_path)
-    data = encode(letters.path, letters.card, Tokenizer(), tmp_path)
+def placed(folder: Path, **method: Any) -> TrialSpec:
+    """`sized` as a trial of its own."""
+    request, _, table = sized(**method)
+    letters = text_file(tiny.text(), folder)
+    data = encode(letters.path, letters.card, Tokenizer(), folder)
     request = request.with_data(data.fingerprint, data.sizes)
     body, costs = request.model_dump(mode="json"), table.model_dump(mode="json")
-    spec = TrialSpec(TrialKey("search", 0, 0), body, costs, None, str(data.folder), str(tmp_path), None)
+    return TrialSpec(TrialKey("search", 0, 0), body, costs, None, str(data.folder), str(folder), None)
+
+
+def test_a_trial_that_is_taken_up_makes_the_passes_it_began_with(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """To the bit, whatever is free by then."""
+    spec, whole = placed(tmp_path), estimate(*sized()).memory_bytes
+
+    def run(free: int, resume: str | None = None) -> dict[int, StepRecord]:
+        room(monkeypatch, free)
+        reports: list[Report] = []
+        run_trial(replace(spec, resume=resume), reports.append)
+        return {each.record.step: replace(each.record, tokens_per_s=None, warning=None) for each in reports}
+
+    begun, kept = run(whole // 3), str(tmp_path / "step-4.safetensors")
+    for free in (whole // 2, 100 * whole):
+        went_on = run(free, kept)
+        assert went_on == {step: record for step, record in begun.items() if step > 4}
+    message = (
+        r"^the trial began with passes of \d+ windows, and in the 0\.0 GB that are free there is room for \d; resu"
+    )
+    with pytest.raises(SearchFailed, match=message):
+        run(whole // 6, kept)
+
+
+def test_a_trial_of_before_passes_were_kept_is_fitted_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    given, path = sized(), tmp_path / "older.safetensors"
+    checkpoint.write(path, {"a": torch.zeros(1)}, {"kind": "search"})
+    room(monkeypatch, estimate(*given).memory_bytes // 3)
+    assert fitted(*given, "cpu", path) == fitted(*given, "cpu")
+
+
+def test_passes_that_were_chosen_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    spec = placed(tmp_path, n_steps=2, report_every=1)
     free = [10**12]
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=free[0]))
     told = []
