@@ -146,7 +146,9 @@ def rows_with_room(
     """
     held = []
     for rows in (1, 2):
-        probe = _probe(request, parts, table, device, micro_batch=rows, eval_windows=rows)
+        # Two passes hold what more of them do, gradients beside activations; memory is of all rows.
+        batch = request.method.batch_size if request.space.memory_length else min(request.method.batch_size, 2 * rows)
+        probe = _probe(request, parts, table, device, micro_batch=rows, eval_windows=rows, batch_size=batch)
         held.append({**_memory(probe, device), "comparison": _comparison(probe, device)})
     one, two = held
     beside = {name: room_bytes - one["weights"] - one["moments"] - one[name] for name in _PHASES}
