@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import psutil
 
 _SAME_START_S = 2.0  # the kernel counts from boot; a corrected clock moves the wall time by less than this
+_TEARING_DOWN_S = 5.0  # at most, from SIGKILL until the kernel has taken a process apart, which may hold gigabytes
 
 
 @dataclass(frozen=True)
@@ -51,16 +52,22 @@ def send(process: ProcessId, number: signal.Signals) -> None:
 def end_session(process: ProcessId, patience_s: float) -> None:
     """End every process of the session that this process leads: SIGTERM, then SIGKILL after `patience_s`.
 
+    Waits until none is left, some seconds at most: a killed process lives on while the kernel takes it apart.
     Sessions, not groups: Ray gives each of its workers a group of its own. Where the leader is gone its orphans
     still carry its number, and the kernel gives no pid away while a session of that number lives.
     """
     if not _is_ours(process):
         return
     _signal(members(process.pid), signal.SIGTERM)
-    deadline = time.monotonic() + patience_s
-    while time.monotonic() < deadline and members(process.pid):
-        time.sleep(0.05)
+    _wait_for_end(process.pid, patience_s)
     _signal(members(process.pid), signal.SIGKILL)
+    _wait_for_end(process.pid, _TEARING_DOWN_S)
+
+
+def _wait_for_end(session: int, patience_s: float) -> None:
+    deadline = time.monotonic() + patience_s
+    while time.monotonic() < deadline and members(session):
+        time.sleep(0.05)
 
 
 def members(session: int) -> list[int]:
