@@ -65,7 +65,7 @@ def locked(path: Path, columns: Sequence[str]) -> Iterator[int]:
         SystemExit: another process is at it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
