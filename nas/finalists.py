@@ -47,6 +47,12 @@ def finalists(search: Search, own: Choices) -> tuple[Choices, list[tuple[Choices
     Args:
         search: trial whose weights are settled.
         own: the most probable path within its bounds.
+
+    Returns:
+        A path, and at most 16 networks, best first, each by its best path with mean nats per token.
+
+    Raises:
+        SearchFailed: a loss is not finite: training diverged.
     """
     method, part = search.method, search.streams["alpha_data"].part
     windows = held_out(part, min(method.eval_windows, MOST_WINDOWS), search.request, search.device)
