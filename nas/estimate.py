@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -20,13 +19,13 @@ from nas.config.request import SearchRequest
 from nas.cost import LatencyTable
 from nas.data.parts import Parts
 from nas.finalists import MOST_WINDOWS
+from nas.held import Held, probing
 from nas.prune import Pruning
 from nas.search import Search
 from nas.training import rows_at_once
 
 _ENDLESS = 10**7  # steps of a probe, so that it stays in one phase
 _COMPARED = 2  # weight updates of each side of a comparison: from the second on fresh moments stand beside activations
-_PHASES = ("step", "report", "comparison")  # that hold something beside weights and moments, one at a time
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ def estimate(
     weight_s = step_s(weights_alone)
     del weights_alone  # where a trial just has room, two have none
     both = _probe(request, parts, table, device)
-    memory = _memory(both, device)
+    held = _held(both, device)
     alpha_s = max(0.0, step_s(both) - weight_s)
     record_s = seconds_of(lambda: both.record(tokens_per_s=None, last=False))
     paths = [[number] * n_slots for number in range(n_candidates)]
@@ -98,8 +97,9 @@ def estimate(
         "rank_s": (n_rankings * (n_slots * (n_candidates - 1) + 1) + n_looks * share) * score_s,
     }
     pass_ = _of_the_pass(method, n_slots, weight_s, record_s, score_s)
-    memory["comparison"] = _comparison(both, device)
-    return Estimate(_most(memory), sum(found.values()), sum(pass_.values()), {**memory, **found, **pass_})
+    held = _with_comparison(held, both, device)
+    memory = {"weights": held.weights, "moments": held.moments, **held.passing}
+    return Estimate(held.peak, sum(found.values()), sum(pass_.values()), {**memory, **found, **pass_})
 
 
 def _of_the_pass(method: Method, n_slots: int, weight_s: float, record_s: float, score_s: float) -> dict[str, float]:
@@ -128,41 +128,25 @@ def n_probing(request: SearchRequest) -> int:
     return 5 * len(request.space.candidates) + 2 * min(_COMPARED, request.method.prune_steps)
 
 
-def rows_with_room(
-    request: SearchRequest, parts: Parts, table: LatencyTable, device: str, room_bytes: int
-) -> tuple[int, int]:
-    """How many rows of a batch can go through at once, and the bytes that one row at a time would need.
+def held_by_search(request: SearchRequest, parts: Parts, table: LatencyTable, device: str, rows: int) -> Held:
+    """Of a search trial.
 
     Args:
         request: resolved.
         parts: of its data.
         table: of its space.
         device: where it will run.
-        room_bytes: that are free there.
-
-    Returns:
-        Rows, at most the batch; 0 where not even one has room. What a step holds grows evenly with them: it is
-        measured at one row and at two.
+        rows: windows of a pass.
     """
-    held = []
-    for rows in (1, 2):
-        # Two passes hold what more of them do, gradients beside activations; memory is of all rows.
-        batch = request.method.batch_size if request.space.memory_length else min(request.method.batch_size, 2 * rows)
-        probe = _probe(request, parts, table, device, micro_batch=rows, eval_windows=rows, batch_size=batch)
-        held.append({**_memory(probe, device), "comparison": _comparison(probe, device)})
-    one, two = held
-    beside = {name: room_bytes - one["weights"] - one["moments"] - one[name] for name in _PHASES}
-    rows = min(1 + int(left / max(1.0, two[name] - one[name])) if left >= 0 else 0 for name, left in beside.items())
-    return min(rows, request.method.batch_size), _most(one)
+    search = _probe(probing(request, rows), parts, table, device)
+    return _with_comparison(_held(search, device), search, device)
 
 
-def _probe(
-    request: SearchRequest, parts: Parts, table: LatencyTable, device: str, *, alpha: bool = True, **method: Any
-) -> Search:
+def _probe(request: SearchRequest, parts: Parts, table: LatencyTable, device: str, *, alpha: bool = True) -> Search:
     """A search that makes weight steps on fair paths; with alpha, each is followed by an alpha step."""
     phase = {"warmup_share": 0.0, "alpha_share": 0.5} if alpha else {"warmup_share": 0.9}
     endless = {"n_steps": _ENDLESS, "settle_share": 0.0, "uniform_share": 1.0, "stop_when_stable": False}
-    changed = request.method.model_copy(update={**endless, **phase, **method})
+    changed = request.method.model_copy(update={**endless, **phase})
     looks = {  # of the pass: windows of one forward pass hold what more of them do, one after the other
         "prune_steps": min(_COMPARED, changed.prune_steps),
         "prune_windows": max(2, min(changed.prune_windows, rows_at_once(changed))),
@@ -171,19 +155,19 @@ def _probe(
     return Search(request.model_copy(update={"method": changed}), parts=parts, table=table, device=device)
 
 
-def _memory(search: Search, device: str) -> dict[str, float]:
-    """Bytes of weights, of all their moments, and of what a step, gradients included, and a report hold beside them."""
+def _held(search: Search, device: str) -> Held:
+    """With what a step, gradients included, and a report hold; the search goes on behind them."""
     n_steps = len(search.space.candidates)
     for _ in range(n_steps):  # one fair round: all weights have moments then
         search.advance()
     weights = sum(each.nbytes for each in search.weights.values())
     step, _ = peak_bytes(lambda: [search.advance() for _ in range(n_steps)], device)
     report, _ = peak_bytes(lambda: search.record(tokens_per_s=None, last=False), device)
-    return {"weights": float(weights), "moments": 2.0 * weights, "step": float(step), "report": float(report)}
+    return Held(float(weights), 2.0 * weights, {"step": float(step), "report": float(report)})
 
 
-def _comparison(search: Search, device: str) -> float:
-    """Bytes that a comparison of the parsimony pass holds beside weights and moments; 0 where none will be made.
+def _with_comparison(held: Held, search: Search, device: str) -> Held:
+    """And with what a comparison of the parsimony pass holds, where one will be made.
 
     It keeps the path's weights twice, and fresh moments of them: it is made on the path of the most weights, whatever
     the table and a budget say of that. The search is of no other use behind it.
@@ -193,14 +177,9 @@ def _comparison(search: Search, device: str) -> float:
     search.slot_costs = torch.tensor([float(heaviest.index(number)) for number in range(len(heaviest))])
     search.pressure.bounds = ()
     path = [max((n for n, may in enumerate(row) if may), key=heaviest.index) for row in search.space.allowed]
-    if not search.method.prune_steps:
-        return 0.0
-    pruning = Pruning(search, path)
-    return 0.0 if pruning.done else float(peak_bytes(pruning.advance, device)[0])
-
-
-def _most(memory: dict[str, float]) -> int:
-    return int(memory["weights"] + memory["moments"] + max(memory[name] for name in _PHASES))
+    pruning = Pruning(search, path) if search.method.prune_steps else None
+    bytes_ = 0.0 if pruning is None or pruning.done else float(peak_bytes(pruning.advance, device)[0])
+    return replace(held, passing={**held.passing, "comparison": bytes_})
 
 
 def _n_records(method: Method) -> int:

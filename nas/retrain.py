@@ -223,7 +223,7 @@ class Retraining:
         tensors |= checkpoint.optimiser_tensors("optimiser", self.optimiser, self.weights)
         tensors |= {"generator.dropout": self.dropout.get_state()}
         tensors |= {f"stream.{key}": value for key, value in self.stream.state().items()}
-        state = {"kind": "retrain", "step": self.step, "seconds": self.seconds}
+        state = {"kind": "retrain", "step": self.step, "seconds": self.seconds, "micro_batch": self.method.micro_batch}
         if self.result is not None:
             state["result"] = asdict(self.result)
         checkpoint.write(path, tensors, state)

@@ -14,10 +14,8 @@ from nas.checkpoint import read_state
 from nas.config.method import Method
 from nas.config.request import SearchRequest
 from nas.config.space import SearchSpace
-from nas.cost import LatencyTable
-from nas.data.parts import Parts
 from nas.errors import SearchFailed
-from nas.estimate import rows_with_room
+from nas.held import HeldBy, rows_with_room
 from nas.training import rows_at_once
 
 ADVICE = "a smaller batch_size, train_length, d_model or n_slots needs less"
@@ -69,9 +67,7 @@ def check_room(space: SearchSpace, where: str, n_ranks: int = 1) -> None:
         )
 
 
-def fitted(
-    request: SearchRequest, parts: Parts, table: LatencyTable, where: str, resume: Path | None = None
-) -> SearchRequest:
+def fitted(request: SearchRequest, held: HeldBy, where: str, resume: Path | None = None) -> SearchRequest:
     """The request, with its batches in passes of as many rows as have room where a whole batch has none.
 
     Of several ranks the first one's answer holds for all, so that they make the same passes. A trial that is taken up
@@ -79,8 +75,7 @@ def fitted(
 
     Args:
         request: of a trial: one seed, no ranges.
-        parts: of its data.
-        table: of its space.
+        held: by the trial, by rows of a pass; asked only where a formula says that it might not fit.
         where: it runs, cpu or cuda.
         resume: checkpoint that the trial goes on from.
 
@@ -92,23 +87,23 @@ def fitted(
         request = request.in_passes(begun["micro_batch"])
     rows = asked = rows_at_once(request.method)
     if ranks.now().is_first:
-        rows = _rows(request, parts, table, where, asked, begun="micro_batch" in begun)
+        rows = _rows(request, held, where, asked, begun="micro_batch" in begun)
     rows = ranks.told_by_first(rows)
     return request if rows >= asked else request.in_passes(rows)
 
 
-def _rows(request: SearchRequest, parts: Parts, table: LatencyTable, where: str, asked: int, *, begun: bool) -> int:
+def _rows(request: SearchRequest, held: HeldBy, where: str, asked: int, *, begun: bool) -> int:
     """How many of the rows that are asked for go through at once here. Raises: SearchFailed: as `fitted`."""
     free = _free_bytes(where)
     if _far_too_much(request, asked) <= free:
         return asked
     with ranks.alone():
-        rows, one = rows_with_room(request, parts, table, where, free)
+        rows, one = rows_with_room(held, request.method.batch_size, free)
     if rows >= asked:
         return asked
     if not rows:
         raise SearchFailed(
-            f"a search of this size needs {one / 1e9:,.1f} GB of memory with one window at a time, and "
+            f"a trial of this size needs {one / 1e9:,.1f} GB of memory with one window at a time, and "
             f"{free / 1e9:,.1f} GB are free; a smaller train_length, d_model or n_slots needs less"
         )
     if begun:
@@ -141,6 +136,8 @@ def _free_bytes(where: str) -> int:
 
 def _far_too_much(request: SearchRequest, rows: int) -> int:
     """Bytes that no trial comes near, by formula: where these are free, nothing need be measured.
+
+    A retraining's network is a part of the supernet of its space, and a teacher has neither gradients nor moments.
 
     Of each token and slot 64 widths (attention keeps about 8), four times what the candidate of most weights has of
     them a width (wide blocks keep an activation or two for each row of a matrix: 1.3 times that for an FFN of ratio 64,

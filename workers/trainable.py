@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from nas import ranks
 from nas.architecture import Architecture
 from nas.config.request import Resources, SearchRequest, read_request
 from nas.cost import LatencyTable
+from nas.estimate import held_by_search
+from nas.held import held_by_retraining
 from nas.measure import device_description
 from nas.network import Network
 from nas.retrain import Retraining, load_network
@@ -131,16 +134,20 @@ def _load(spec: TrialSpec, request: SearchRequest, device: str) -> Search | Retr
     if spec.architecture is None:
         memory.check_room(request.space, device)
         table = LatencyTable.model_validate(spec.table)
-        request = memory.fitted(request, parts, table, device, resume)
+        request = memory.fitted(request, partial(held_by_search, request, parts, table, device), device, resume)
         work = Search(request, parts=parts, table=table, device=device)
     else:
+        architecture = Architecture.from_json(dict(spec.architecture))
+        teacher = _teacher(spec.teacher, request) if spec.teacher is not None else None
+        held = partial(held_by_retraining, request, architecture, parts, device, teacher)
+        supernet = Path(spec.supernet) if spec.supernet and resume is None else None
         work = Retraining(
-            request,
-            Architecture.from_json(dict(spec.architecture)),
+            memory.fitted(request, held, device, resume),
+            architecture,
             parts=parts,
             device=device,
-            supernet=Path(spec.supernet) if spec.supernet and resume is None else None,
-            teacher=_teacher(spec.teacher, request) if spec.teacher is not None else None,
+            supernet=supernet,
+            teacher=teacher,
         )
     if resume is not None:
         work.load(resume)

@@ -10,7 +10,7 @@ from nas.allocations import peak_bytes
 from nas.config.request import SearchRequest
 from nas.cost import LatencyTable
 from nas.data.parts import Parts
-from nas.estimate import estimate, rows_with_room
+from nas.estimate import estimate
 from nas.search import Search
 from tests import tiny
 
@@ -117,19 +117,3 @@ def test_seconds_are_steps_of_each_kind_times_what_one_takes(monkeypatch: pytest
     assert search.alphas.n_updates == 17
     # Before alpha has moved there is no leading path; a guard may look at another one once.
     assert found.seconds - 12 * 0.5 <= worked <= found.seconds + 0.5
-
-
-@pytest.mark.parametrize("prune_steps", [0, 8])
-def test_rows_with_room_grow_with_it_up_to_the_batch(prune_steps: int) -> None:
-    request, parts, table = trial(prune_steps=prune_steps)
-    needed = {
-        rows: estimate(
-            request.model_copy(update={"method": request.method.model_copy(update={"micro_batch": rows})}), parts, table
-        ).memory_bytes
-        for rows in (1, 4)
-    }
-    assert rows_with_room(request, parts, table, "cpu", needed[1] // 2)[0] == 0
-    rows, one = rows_with_room(request, parts, table, "cpu", needed[4])
-    assert 3 <= rows <= 5
-    assert one == pytest.approx(needed[1], rel=0.05)
-    assert rows_with_room(request, parts, table, "cpu", 10**12)[0] == 8

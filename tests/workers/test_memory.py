@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +15,7 @@ import torch
 
 from nas import checkpoint, ranks
 from nas.allocations import peak_bytes
+from nas.architecture import Architecture
 from nas.config.request import SearchRequest
 from nas.config.space import SearchSpace
 from nas.config.task import Tokenizer
@@ -22,7 +24,8 @@ from nas.data.corpora import text_file
 from nas.data.encode import encode
 from nas.data.parts import Parts
 from nas.errors import SearchFailed
-from nas.estimate import estimate
+from nas.estimate import estimate, held_by_search
+from nas.held import held_by_retraining
 from nas.search import Search
 from nas.steps import StepRecord
 from tests import tiny
@@ -66,13 +69,17 @@ def sized(**method: Any) -> tuple[SearchRequest, Parts, LatencyTable]:
     return request, tiny.parts(request), tiny.table(request.space, request.task.serve[0])
 
 
+def placed_here(given: tuple[SearchRequest, Parts, LatencyTable], resume: Path | None = None) -> SearchRequest:
+    return fitted(given[0], partial(held_by_search, *given, "cpu"), "cpu", resume)
+
+
 def test_a_batch_without_room_goes_through_in_passes_that_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
     given = sized()
     whole = estimate(*given).memory_bytes
     room(monkeypatch, 100 * whole)
-    assert fitted(*given, "cpu") is given[0]
+    assert placed_here(given) is given[0]
     room(monkeypatch, whole // 3)
-    chosen = fitted(*given, "cpu")
+    chosen = placed_here(given)
     rows = chosen.method.micro_batch
     assert rows is not None
     assert 4 <= rows <= 16
@@ -110,7 +117,7 @@ def test_passes_have_room_for_the_parsimony_pass_too(monkeypatch: pytest.MonkeyP
     given = sized(n_steps=20, report_every=20, checkpoint_every=1000, prune_steps=8, prune_windows=16, prune_share=10)
     free = int(estimate(*given).memory_bytes * 0.6)
     room(monkeypatch, free)
-    chosen = fitted(*given, "cpu")
+    chosen = placed_here(given)
     assert chosen.method.micro_batch is not None
     held, _ = peak_bytes(lambda: [*Search(chosen, parts=given[1], table=given[2]).run()])
     assert held <= 1.1 * free
@@ -123,15 +130,15 @@ def test_passes_that_were_asked_for_and_do_not_fit_are_refused_with_those_that_d
     room(monkeypatch, estimate(*given).memory_bytes // 3)
     message = r"^method\.micro_batch is 32, and in the 0\.0 GB that are free there is room for \d+; leave it out to"
     with pytest.raises(SearchFailed, match=message):
-        fitted(*given, "cpu")
+        placed_here(given)
 
 
 def test_a_search_whose_every_window_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     given = sized()
     room(monkeypatch, 1000)
-    message = r"^a search of this size needs 0\.0 GB of memory with one window at a time, and 0\.0 GB are free; a small"
+    message = r"^a trial of this size needs 0\.0 GB of memory with one window at a time, and 0\.0 GB are free; a small"
     with pytest.raises(SearchFailed, match=message):
-        fitted(*given, "cpu")
+        placed_here(given)
 
 
 def fitted_where_the_others_have_room(free: int) -> int | None:
@@ -139,7 +146,7 @@ def fitted_where_the_others_have_room(free: int) -> int | None:
     available = free if ranks.now().is_first else 10**12
     with pytest.MonkeyPatch.context() as patch:
         room(patch, available)
-        return fitted(*given, "cpu").method.micro_batch
+        return placed_here(given).method.micro_batch
 
 
 def test_of_several_ranks_the_first_one_s_room_decides(tmp_path: Path) -> None:
@@ -184,11 +191,44 @@ def test_a_trial_that_is_taken_up_makes_the_passes_it_began_with(
         run(whole // 6, kept)
 
 
+def test_a_retraining_goes_in_passes_too_and_goes_on_with_those_it_began_with(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """With the loss of whole batches, up to rounding."""
+    spec = placed(tmp_path)
+    request, parts, _ = sized()
+    architecture = Architecture(("attention", "ffn"), request.space.candidates)
+    spec = replace(spec, key=TrialKey("derived", 0, 0), table=None, architecture=architecture.to_json())
+    whole = held_by_retraining(request, architecture, parts, "cpu", None, 32).peak
+
+    def run(free: int, resume: str | None = None) -> list[StepRecord]:
+        room(monkeypatch, free)
+        reports: list[Report] = []
+        run_trial(replace(spec, resume=resume), reports.append)
+        return [replace(each.record, tokens_per_s=None) for each in reports]
+
+    at_once, in_passes = run(100 * whole), run(whole // 3)
+    assert at_once[0].warning is None
+    assert in_passes[0].warning is not None
+    found = re.search(
+        r"^a batch of 32 windows has no room in memory: it goes through in passes of (\d+) \(", in_passes[0].warning
+    )
+    assert found is not None
+    assert 4 <= int(found[1]) <= 16
+    for one, other in zip(at_once, in_passes, strict=True):
+        assert other.val_loss == pytest.approx(one.val_loss, abs=1e-3)
+    again = run(100 * whole, str(tmp_path / "step-4.safetensors"))
+    assert [replace(each, warning=None) for each in again] == [each for each in in_passes if each.step > 4]
+    room(monkeypatch, 1000)
+    with pytest.raises(SearchFailed, match=r"^a trial of this size needs 0\.0 GB of memory with one window at a time"):
+        run_trial(spec, lambda _: None)
+
+
 def test_a_trial_of_before_passes_were_kept_is_fitted_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     given, path = sized(), tmp_path / "older.safetensors"
     checkpoint.write(path, {"a": torch.zeros(1)}, {"kind": "search"})
     room(monkeypatch, estimate(*given).memory_bytes // 3)
-    assert fitted(*given, "cpu", path) == fitted(*given, "cpu")
+    assert placed_here(given, path) == placed_here(given)
 
 
 def test_passes_that_were_chosen_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -14,7 +15,7 @@ from nas.checkpoint import read_state
 from nas.config.request import SearchRequest
 from nas.cost import LatencyTable
 from nas.errors import SearchFailed
-from nas.estimate import estimate, n_probing
+from nas.estimate import estimate, held_by_search, n_probing
 from nas.steps import StepRecord
 from workers import memory
 from workers.data import open_parts
@@ -114,7 +115,8 @@ def _probed(request: SearchRequest, table: LatencyTable, data: str | None) -> di
         with memory.explained():
             parts = open_parts(request, data)
             memory.check_room(request.space, device)
-            found = estimate(memory.fitted(request, parts, table, device), parts, table, device)
+            held = partial(held_by_search, request, parts, table, device)
+            found = estimate(memory.fitted(request, held, device), parts, table, device)
     finally:
         torch.set_num_threads(threads)
     return {
