@@ -157,8 +157,12 @@ def _sample(each: Mapping[str, Any]) -> str:
 def _metric(metric: Mapping[str, Any]) -> str:
     """The value with what it is to be held against."""
     values = {name: metric.get(name) for name in ("derived", "parent", "majority", "chance", "best")}
-    told = [f"{name} {value:.4g}" for name, value in values.items() if value is not None]
-    return f"{', '.join(told) or 'none'} ({metric['unit']})"
+    told = {name: f"{name} {value:.4g}" for name, value in values.items() if value is not None}
+    difference, low, high = (metric.get(name) for name in ("difference", "low", "high"))  # older results have none
+    if "parent" in told and difference is not None and low is not None and high is not None:
+        digits = decimals(difference, low, high)
+        told["parent"] += f" ({difference:+.{digits}f}, {low:+.{digits}f} to {high:+.{digits}f} over seeds)"
+    return f"{', '.join(told.values()) or 'none'} ({metric['unit']})"
 
 
 def _count(number: int, name: str) -> str:

@@ -179,6 +179,15 @@ class Metric(BaseModel):
     lower_is_better: bool
     derived: float | None
     parent: float | None = Field(description="null without a parent")
+    derived_seeds: list[float | None] = Field([], description="of each seed; empty in results of older versions")
+    parent_seeds: list[float | None] = Field([], description="of the same seeds; empty without a parent")
+    derived_half: float | None = Field(
+        None, description="half the width of its 95% t interval over the seeds, which says nothing of other examples"
+    )
+    parent_half: float | None = Field(None, description="null of one seed, as of derived")
+    difference: float | None = Field(None, description="derived minus parent, mean over paired seeds")
+    low: float | None = Field(None, description="of its 95% t interval over the seeds")
+    high: float | None = Field(None, description="null of one seed, as low")
     majority: float | None = Field(None, description="of labels: the score of always answering the most frequent")
     chance: float | None = Field(None, description="of a synthetic task: the score of a blind guess")
     best: float | None = Field(None, description="of a synthetic task with default options: the highest there is")

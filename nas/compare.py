@@ -24,7 +24,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nas.errors import InvalidInput
-from nas.power import LEVEL, detectable
+from nas.power import detectable
+from nas.student import LEVEL, critical, half_width
 
 Verdict = Literal["better", "worse", "cannot tell"]
 
@@ -90,7 +91,7 @@ def compare_quality(
     else:
         of_seeds, of_windows = difference.mean(axis=1), float(means.std())
         freedom = max(1.0, n_windows / block - 1)
-        half = math.hypot(t_half_width(of_seeds), _t(freedom) * of_windows)
+        half = math.hypot(half_width(of_seeds.tolist()) or 0.0, critical(freedom) * of_windows)
         low, high = mean - half, mean + half
         least = detectable(float(of_seeds.std(ddof=1)), n_seeds, se_beside=of_windows) if difference.any() else None
     verdict: Verdict = "better" if high < 0 else "worse" if low > 0 else "cannot tell"
@@ -105,22 +106,6 @@ def compare_quality(
         n_windows=n_windows,
         detectable=least,
     )
-
-
-def t_half_width(values: ArrayLike) -> float:
-    """Half the width of the 95% interval of a mean by Student's t.
-
-    Args:
-        values: (S,) independent, at least 2.
-    """
-    found = np.asarray(values, dtype=np.float64)
-    return _t(len(found) - 1) * float(found.std(ddof=1)) / math.sqrt(len(found))
-
-
-def _t(freedom: float) -> float:
-    from scipy.stats import t
-
-    return float(t.ppf((1 + LEVEL) / 2, freedom))
 
 
 def _resampled_means(

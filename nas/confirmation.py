@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from nas.config.retrain import FEWEST
 from nas.errors import InvalidInput
+from nas.student import critical
 
 MARGIN = 0.02  # bits per unit that a rule's layout may be worse than the parent and still do for it
 
@@ -148,7 +149,5 @@ def _against_many(differences: ArrayLike) -> Difference:
 
 
 def _interval(mean: float, variance: float, freedom: int) -> Difference:
-    from scipy.special import stdtrit
-
-    half = float(stdtrit(freedom, 0.975)) * sqrt(variance)
+    half = critical(freedom) * sqrt(variance)
     return Difference(mean, mean - half, mean + half)

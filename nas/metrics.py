@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nas.config.task import Task
+from nas.student import half_width
 
 Counts = Sequence[Sequence[int]]
 
@@ -144,13 +145,24 @@ def metrics(task: Task, corpus: str | None = None) -> tuple[Metric, ...]:
     return _SEQUENCES.get(corpus or "", (_ACCURACY, _MACRO_F1))
 
 
-def value(metric: Metric, outcomes: Sequence[Outcome], task: Task) -> float | None:
-    """Mean over trainings that differ in their seeds; None where a model is so far off that no number holds it."""
+def value(metric: Metric, outcome: Outcome, task: Task) -> float | None:
+    """Of one training; None where a model is so far off that no number holds it."""
     try:
-        mean = math.fsum(metric.of(each, task) for each in outcomes) / len(outcomes)
+        found = metric.of(outcome, task)
     except OverflowError:
         return None
-    return mean if math.isfinite(mean) else None
+    return found if math.isfinite(found) else None
+
+
+def mean(values: Sequence[float | None]) -> float | None:
+    """None where there are none, and where one of them or their sum is beyond all numbers."""
+    known = [each for each in values if each is not None]
+    if not known or len(known) < len(values):
+        return None
+    try:
+        return math.fsum(known) / len(known)
+    except OverflowError:
+        return None
 
 
 def majority(counts: Counts) -> Counts:
@@ -172,27 +184,50 @@ def report(
         parent: the same seeds of what it is compared with; empty: nothing.
 
     Returns:
-        Of each {"name", "unit", "lower_is_better", "derived", "parent"}, values None where there are none; for labels
-        also "majority", the score of always answering the most frequent class, and for synthetic tasks "chance", that
-        of a blind guess, and "best", the highest there is, where the options are those it is known for.
+        Of each {"name", "unit", "lower_is_better", "derived", "parent"}, means, None where there are none; their values
+        of each seed, "derived_seeds" and "parent_seeds"; half the width of their 95% t intervals over the seeds,
+        "derived_half" and "parent_half"; the paired "difference" and its interval, "low" to "high". Such an interval
+        says nothing of other test examples. For labels also "majority", the score of always answering the most frequent
+        class, and for synthetic tasks "chance", that of a blind guess, and "best", the highest there is, where the
+        options are those it is known for.
     """
-    return [
-        {
-            "name": metric.name,
-            "unit": metric.unit,
-            "lower_is_better": metric.lower_is_better,
-            "derived": value(metric, derived, task),
-            "parent": value(metric, parent, task) if parent else None,
-            **_baselines(metric, task, derived[0].counts),
-        }
-        for metric in metrics(task, corpus)
-    ]
+    return [_entry(metric, task, derived, parent) for metric in metrics(task, corpus)]
+
+
+def _entry(metric: Metric, task: Task, derived: Sequence[Outcome], parent: Sequence[Outcome]) -> dict[str, Any]:
+    own, others = ([value(metric, each, task) for each in side] for side in (derived, parent))
+    pairs = list(zip(own, others, strict=True)) if others else []
+    differences = [one - other for one, other in pairs if one is not None and other is not None]
+    difference = mean(differences) if len(differences) == len(own) else None
+    half = _half(differences if difference is not None else [])
+    return {
+        "name": metric.name,
+        "unit": metric.unit,
+        "lower_is_better": metric.lower_is_better,
+        "derived": mean(own),
+        "parent": mean(others),
+        "derived_seeds": own,
+        "parent_seeds": others,
+        "derived_half": _half(own),
+        "parent_half": _half(others),
+        "difference": difference,
+        "low": None if difference is None or half is None else difference - half,
+        "high": None if difference is None or half is None else difference + half,
+        **_baselines(metric, task, derived[0].counts),
+    }
+
+
+def _half(values: Sequence[float | None]) -> float | None:
+    """Half the width of the interval of a mean; None where that is none."""
+    known = [each for each in values if each is not None]
+    half = half_width(known) if mean(values) is not None else None
+    return half if half is not None and math.isfinite(half) else None
 
 
 def _baselines(metric: Metric, task: Task, counts: Counts) -> dict[str, float | None]:
     if not counts:
         return {}
-    found = {"majority": value(metric, [Outcome(0.0, majority(counts))], task)}
+    found = {"majority": value(metric, Outcome(0.0, majority(counts)), task)}
     if task.synthetic is not None:
         found["chance"] = 1 / len(counts)
         if task.synthetic_options() == task.synthetic.options():

@@ -136,7 +136,9 @@ class Network(nn.Module):
             if slot.block == IDENTITY:
                 continue
             if slot.block not in classes:
-                raise ValueError(f"slot {number} has block {slot.block!r}; classes given: {', '.join(sorted(classes))}")
+                raise ValueError(
+                    f"slot {number + 1} has block {slot.block!r}; classes given: {', '.join(sorted(classes))}"
+                )
             block_type = classes[slot.block]
             block = block_type(config.shape, block_type.Options(**slot.options))
             self.slots[str(number)] = Slot(

@@ -16,8 +16,9 @@ from statistics import stdev
 
 import numpy as np
 
+from nas.student import LEVEL, critical
+
 POWER = 0.8  # how often a difference of the size that is told is found
-LEVEL = 0.95  # of the intervals; a difference is found where its interval lies on one side of 0
 _NODES = 200  # of the quadrature; 100 give the same six digits
 
 
@@ -43,19 +44,19 @@ def detectable(sd: float, n_seeds: int, *, se_beside: float = 0.0) -> float | No
 def in_sds(n_seeds: int) -> float:
     """As `detectable`, in standard deviations of a paired difference, of at least 2 seeds."""
     from scipy.optimize import brentq
-    from scipy.stats import chi2, norm, t
+    from scipy.stats import chi2, norm
 
     freedom = n_seeds - 1
-    critical = float(t.ppf((1 + LEVEL) / 2, freedom))
+    far = critical(freedom)
     # The noncentral t as what it is, a normal over a chi: scipy's own is not a number where 2 or 3 seeds need it.
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     chi = np.sqrt(chi2.ppf((nodes + 1) / 2, freedom) / freedom)
 
     def power(noncentrality: float) -> float:
-        found = norm.sf(critical * chi - noncentrality) + norm.cdf(-critical * chi - noncentrality)
+        found = norm.sf(far * chi - noncentrality) + norm.cdf(-far * chi - noncentrality)
         return float(weights @ found) / 2
 
-    root: float = brentq(lambda value: power(value) - POWER, 0.0, 4 * critical)
+    root: float = brentq(lambda value: power(value) - POWER, 0.0, 4 * far)
     return root / math.sqrt(n_seeds)
 
 

@@ -30,12 +30,13 @@ def path_of(architecture: Architecture, space: SearchSpace) -> list[int]:
         )
     known = {candidate.label: candidate for candidate in architecture.candidates}
     path = []
-    for slot, label in enumerate(architecture.labels):
+    for number, label in enumerate(architecture.labels):
+        holds = f"slot {number + 1} of {architecture} holds {label!r}"
         if known[label] not in space.candidates:
-            raise InvalidInput(f"slot {slot} of {architecture} holds {label!r}, which is not a candidate of the space")
+            raise InvalidInput(f"{holds}, which is not a candidate of the space")
         choice = space.candidates.index(known[label])
-        if not space.allowed[slot][choice]:
-            raise InvalidInput(f"slot {slot} of {architecture} holds {label!r}, which the space's layout forbids there")
+        if not space.allowed[number][choice]:
+            raise InvalidInput(f"{holds}, which the space's layout forbids there")
         path.append(choice)
     return path
 

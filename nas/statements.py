@@ -23,6 +23,7 @@ from nas.errors import InvalidInput
 from nas.permutation import FAMILY, OTHER, SKIPPED, Stack, Statistic, null, tails
 from nas.rules import slots_text
 from nas.statement import Kind, Statement
+from nas.student import critical
 
 RANGE_SEEDS = 6  # from which on a ratio also tells its range
 
@@ -115,11 +116,9 @@ def ratio_interval(shares: Sequence[float], n_blocks: Sequence[int]) -> tuple[fl
     A count is whole, so seeds that agree are not known to agree beyond half a block: the variance is at least that of
     rounding, 1/12 of a block squared. Without it, three equal seeds would have an interval of width 0.
     """
-    from scipy.special import stdtrit
-
     rounding = float(np.mean([1 / (12 * n**2) for n in n_blocks]))
     variance = max(float(np.var(shares, ddof=1)), rounding)
-    half = float(stdtrit(len(shares) - 1, 0.975)) * sqrt(variance / len(shares))
+    half = critical(len(shares) - 1) * sqrt(variance / len(shares))
     mean = float(np.mean(shares))
     return mean - half, mean + half
 

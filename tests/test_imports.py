@@ -18,7 +18,7 @@ TORCH_FREE = (
     "config", "options", "catalog", "architecture", "cost", "derive", "rules", "placement", "errors", "steps", "text",
     "presets", "specs", "metrics", "ingest", "settled", "layout", "budgets", "leading", "report", "power",
     "permutation", "statement", "statements", "verdicts", "confirmation", "rule_layout", "applied", "known_rules",
-    "baselines",
+    "baselines", "student",
     "constrain", "exact", "what_if",
 )  # fmt: skip
 

@@ -278,44 +278,67 @@ def _metrics(data: ReportData) -> list[Table]:
     found = read.mappings(data.found.get("metrics"))
     if not found:
         return []
-    names = ("derived", "parent", "majority", "chance", "best")
+    baselines = ("majority", "chance", "best")
     layouts = {each.name: each for each in trained(data)}
     trained_as = {"derived": layouts.get("derived"), "parent": layouts.get(parent_name(data))}
-    intervals = [
-        {side: _interval_of(each, side, layout, data) for side, layout in trained_as.items()} for each in found
-    ]
-    rows: list[tuple[Line, ...]] = [
-        (
-            str(each.get("name", "?")),
-            str(each.get("unit", "")),
-            *(
-                words.NONE if (value := read.number(each.get(name))) is None else f"{value:.4g}{own.get(name, '')}"
-                for name in names
-            ),
+    rows: list[tuple[Line, ...]] = []
+    kept = True
+    for each in found:
+        of_sides = {side: _interval_of(each, side, layout, data) for side, layout in trained_as.items()}
+        kept = kept and bool(of_sides["derived"])
+        rows.append(
+            (
+                str(each.get("name", "?")),
+                str(each.get("unit", "")),
+                *(_figure(each.get(side)) + interval for side, interval in of_sides.items()),
+                _difference(each),
+                *(_figure(each.get(name)) for name in baselines),
+            )
         )
-        for each, own in zip(found, intervals, strict=True)
-    ]
     n_seeds = n_seeds_of(data)
     over = "the seeds" if n_seeds is None else words.count(n_seeds, "seed")
-    kept = "the result keeps no value of each seed, so there is no interval"
-    if any(interval for own in intervals for interval in own.values()):
-        kept = "in brackets a 95% t interval over the seeds, where the result keeps the value of each"
-    caption: Line = [f"the field's own figures on the test part, means of {over}; {kept}; ", *both_sides(data)]
+    told = "in brackets a 95% t interval over the seeds, which says nothing of other test examples"
+    if not kept:
+        told += "; none of one seed, nor where an older result keeps no value of each"
+    caption: Line = [f"the field's own figures on the test part, means of {over}; {told}; ", *both_sides(data)]
     head = (
         "figure",
         "unit",
         "derived",
         parent_name(data),
+        "derived minus it",
         "always the most frequent",
         "blind guess",
         "highest there is",
     )
-    return [Table(caption, head, tuple(rows), frozenset(range(2, 7)))]
+    return [Table(caption, head, tuple(rows), frozenset(range(2, 8)))]
+
+
+def _figure(value: object) -> str:
+    number = read.number(value)
+    return words.NONE if number is None else f"{number:.4g}"
+
+
+def _difference(metric: Mapping[str, Any]) -> str:
+    """Paired, with its interval; of an older result of the means alone."""
+    own, other, mean, low, high = (
+        read.number(metric.get(name)) for name in ("derived", "parent", "difference", "low", "high")
+    )
+    if mean is None:
+        mean = None if own is None or other is None else own - other
+    if mean is None:
+        return words.NONE
+    digits = words.decimals(mean, low, high)
+    return f"{mean:+.{digits}f}" + ("" if low is None or high is None else f" ({words.interval(low, high, digits)})")
 
 
 def _interval_of(metric: Mapping[str, Any], side: str, layout: Layout | None, data: ReportData) -> str:
-    """Of a metric that is the quality itself, whose values of each seed the retrainings hold; "" of any other."""
+    """Of the values of each seed. An older result has them only of a metric that is the quality itself, in what it
+    says of retrainings; "" of any other."""
     value = read.number(metric.get(side))
+    half = read.number(metric.get(f"{side}_half"))
+    if value is not None and half is not None:
+        return f" ({words.interval(value - half, value + half, 4, sign=False)})"
     if layout is None or None in (layout.mean, layout.low, layout.high, value) or metric.get("name") != _unit(data):
         return ""
     if not math.isclose(layout.mean or 0.0, value or 0.0, rel_tol=1e-6):

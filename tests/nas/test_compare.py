@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nas.compare import compare_quality, t_half_width
+from nas.compare import compare_quality
 from nas.errors import InvalidInput
 from nas.power import in_sds
 
@@ -76,10 +76,6 @@ def test_what_it_could_have_found_is_told_with_the_spread_that_it_saw() -> None:
     noisy = compare_quality(parent + shifts + rng.normal(0, 0.3, 512), parent)
     assert noisy.detectable is not None
     assert noisy.detectable > expected
-
-
-def test_the_half_width_is_student_s() -> None:
-    assert t_half_width([1.0, 2.0, 3.0]) == pytest.approx(4.3027 / math.sqrt(3), abs=1e-4)
 
 
 def test_neighbouring_windows_that_go_together_widen_the_interval() -> None:

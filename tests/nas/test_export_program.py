@@ -217,7 +217,7 @@ def _change_config(**changes: object) -> str:
         ("config.json", "{}", "config.json does not describe a network: 'format_version'"),
         ("config.json", _change_config(format_version=1), "config has format_version 1; this code reads 2"),
         ("config.json", _change_config(shape={"width": 1}), "does not describe a network: .* argument 'width'"),
-        ("config.json", _change_config(slots=[{"block": "rnn", "options": {}}]), "slot 0 has block 'rnn'"),
+        ("config.json", _change_config(slots=[{"block": "rnn", "options": {}}]), "slot 1 has block 'rnn'"),
         (
             "config.json", _change_config(vocab_size=300),
             r"does not fit config.json: backbone.embedding.weight is \[256, 8\], and should be \[300, 8\]",

@@ -102,19 +102,19 @@ def test_word_perplexity_of_a_small_text() -> None:
     """the 2/7, five others 1/7 each: the geometric mean of 7/2, 7/2 and five times 7 is 7 / 2^(2/7)."""
     words = ["the", "cat", "sat", "on", "the", "mat", "<eos>"]
     (metric,) = metrics(task(tokenizer="words"), "wikitext-2")
-    assert value(metric, [Outcome(unigram_nats(words))], task(tokenizer="words")) == pytest.approx(7 / 2 ** (2 / 7))
+    assert value(metric, Outcome(unigram_nats(words)), task(tokenizer="words")) == pytest.approx(7 / 2 ** (2 / 7))
 
 
 def test_bits_per_character_of_a_small_text() -> None:
     """In "abacabad" a is 1/2, b 1/4, c and d 1/8: 1, 2, 3 and 3 bits, 4 + 4 + 3 + 3 for 8 characters."""
     wanted = task(tokenizer="characters")
     (metric,) = metrics(wanted, "text8")
-    assert value(metric, [Outcome(unigram_nats("abacabad"))], wanted) == pytest.approx(14 / 8)
+    assert value(metric, Outcome(unigram_nats("abacabad")), wanted) == pytest.approx(14 / 8)
 
 
 def test_bits_per_byte_count_the_bytes_of_a_character() -> None:
     """Each of the 4 bytes of two e acute stands twice in 4: 1 bit per byte, though 2 bits per character."""
-    assert value(metrics(task())[0], [Outcome(unigram_nats("éé".encode()))], task()) == pytest.approx(1.0)
+    assert value(metrics(task())[0], Outcome(unigram_nats("éé".encode())), task()) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("kind", ["bpe", "file"])
@@ -130,19 +130,38 @@ def test_a_masked_token_is_no_share_of_the_bytes() -> None:
     assert [entry["derived"] for entry in report(wanted, None, [Outcome(3 * LN2)])] == pytest.approx([3.0, 8.0])
 
 
-def test_seeds_are_averaged_in_the_metrics_own_unit() -> None:
-    wanted = task(tokenizer="words")
-    (entry,) = report(wanted, None, [Outcome(math.log(10)), Outcome(math.log(30))], [Outcome(math.log(50))])
+def outcomes(*perplexities: float) -> list[Outcome]:
+    return [Outcome(math.log(each)) for each in perplexities]
+
+
+def test_seeds_are_averaged_and_paired_in_the_metrics_own_unit() -> None:
+    """Differences of -40 and -44: mean -42, standard error 2, and t of one degree of freedom 12.706."""
+    (entry,) = report(task(tokenizer="words"), None, outcomes(10, 30), outcomes(50, 74))
     assert entry == {
         "name": "word perplexity", "unit": "words", "lower_is_better": True,
-        "derived": pytest.approx(20.0), "parent": pytest.approx(50.0),
+        "derived": pytest.approx(20.0), "parent": pytest.approx(62.0),
+        "derived_seeds": pytest.approx([10.0, 30.0]), "parent_seeds": pytest.approx([50.0, 74.0]),
+        "derived_half": pytest.approx(12.706 * 10, abs=1e-2), "parent_half": pytest.approx(12.706 * 12, abs=1e-2),
+        "difference": pytest.approx(-42.0),
+        "low": pytest.approx(-42 - 12.706 * 2, abs=1e-3), "high": pytest.approx(-42 + 12.706 * 2, abs=1e-3),
     }  # fmt: skip
 
 
-def test_a_perplexity_beyond_all_numbers_is_none() -> None:
-    (entry,) = report(task(tokenizer="words"), None, [Outcome(1e4)])
-    assert entry["derived"] is None
-    assert entry["parent"] is None
+def test_one_seed_and_no_parent_have_no_interval() -> None:
+    (entry,) = report(task(tokenizer="words"), None, outcomes(10), outcomes(50))
+    assert (entry["difference"], entry["low"], entry["high"]) == (pytest.approx(-40.0), None, None)
+    (entry,) = report(task(tokenizer="words"), None, outcomes(10, 12))
+    assert [entry[name] for name in ("parent", "parent_seeds", "parent_half", "difference", "low", "high")] == [
+        None, [], *[None] * 4
+    ]  # fmt: skip
+
+
+def test_a_perplexity_beyond_all_numbers_is_none_and_so_is_what_hangs_on_it() -> None:
+    (entry,) = report(task(tokenizer="words"), None, [*outcomes(10), Outcome(1e4)], outcomes(20, 30))
+    assert (entry["derived_seeds"], entry["parent"]) == ([pytest.approx(10.0), None], pytest.approx(25.0))
+    assert [entry[name] for name in ("derived", "derived_half", "difference", "low", "high")] == [None] * 5
+    (entry,) = report(task(tokenizer="words"), None, [Outcome(709.7), Outcome(709.7)])
+    assert entry["derived"] is None, "each is a number, their sum is none"
 
 
 # -- labels, by hand ------------------------------------------------------------------------------------------------

@@ -428,7 +428,7 @@ def test_memory_beside_padding_is_refused() -> None:
 
 def test_block_without_a_class_is_refused() -> None:
     config = NetworkConfig(SHAPE, VOCAB, (SlotConfig("ffn"), SlotConfig("sgu")))
-    with pytest.raises(ValueError, match="slot 1 has block 'sgu'; classes given: attention, ffn"):
+    with pytest.raises(ValueError, match="slot 2 has block 'sgu'; classes given: attention, ffn"):
         Network(config, block_classes(["ffn", "attention"]))
 
 

@@ -286,12 +286,18 @@ def test_a_metric_has_an_interval_only_of_values_that_the_result_keeps() -> None
     bits, accuracy = WHOLE.found["metrics"][0], classification().found["metrics"][0]
     table = Parsed(html(changed(WHOLE, metrics=[{**bits, "parent": 2.383}, accuracy]))).table("the field's own figures")
     assert table.rows[1][2:4] == ["2.371 (2.3610 to 2.3810)", "2.383 (2.3730 to 2.3930)"]
-    assert table.rows[2][2:4] == ["0.91", "0.9"]
-    assert "means of 6 seeds; in brackets a 95% t interval over the seeds, where the result keeps" in table.caption
+    assert table.rows[2][2:5] == ["0.91", "0.9", "+0.010"]
+    told = "means of 6 seeds; in brackets a 95% t interval over the seeds, which says nothing of other test examples"
+    assert f"{told}; none of one seed, nor where an older result keeps no value of each" in table.caption
+    sure = {"derived_half": 0.012, "parent_half": 0.02, "difference": 0.01, "low": -0.004, "high": 0.024}
+    whole = Parsed(html(changed(WHOLE, metrics=[{**accuracy, **sure}]))).table("the field's own figures")
+    assert whole.rows[1][2:5] == ["0.91 (0.8980 to 0.9220)", "0.9 (0.8800 to 0.9200)", "+0.010 (-0.004 to +0.024)"]
+    assert f"{told};" in whole.caption
+    assert "an older result" not in whole.caption
     of_another = Parsed(html(WHOLE)).table("the field's own figures").rows[1]
     assert of_another[3] == "2.42", "the retrainings' mean is 2.383, so their interval is not of this figure"
     alone = Parsed(page_of("classification")).table("the field's own figures")
-    assert "means of 6 seeds; the result keeps no value of each seed, so there is no interval" in alone.caption
+    assert "an older result keeps no value of each" in alone.caption
 
 
 def test_a_folder_tells_the_files_of_each_section_and_of_each_statement() -> None:

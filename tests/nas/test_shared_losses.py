@@ -67,18 +67,18 @@ def test_an_architecture_is_a_path_by_what_its_labels_mean() -> None:
     ("labels", "candidates", "layout", "message"),
     [
         (["ffn"], CANDIDATES, [], "architecture F has 1 slots; the space 2"),
-        (["ffn", "sgu"], [*CANDIDATES, "sgu"], [], "slot 1 of FS holds 'sgu', which is not a candidate of the space"),
+        (["ffn", "sgu"], [*CANDIDATES, "sgu"], [], "slot 2 of FS holds 'sgu', which is not a candidate of the space"),
         (
             ["ffn", "ffn"],
             [{"label": "ffn", "block": "ffn", "options": {"ratio": 2}}],
             [],
-            "slot 0 of FF holds 'ffn', which is not a candidate",
+            "slot 1 of FF holds 'ffn', which is not a candidate",
         ),
         (
             ["ffn", "attention"],
             CANDIDATES,
             [{}, {"forbidden": ["attention"]}],
-            "slot 1 of FA holds 'attention', which the space's layout forbids there",
+            "slot 2 of FA holds 'attention', which the space's layout forbids there",
         ),
     ],
     ids=["slots", "label", "options", "forbidden"],

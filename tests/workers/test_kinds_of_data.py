@@ -81,6 +81,7 @@ def test_labelled_documents_end_in_a_classifier(tmp_path: Path, pooling: str) ->
     accuracy = result["metrics"][0]
     assert accuracy["name"] == "accuracy"
     assert accuracy["derived"] > 0.9 > accuracy["majority"] >= 0.5
+    assert accuracy["derived"] == pytest.approx(sum(accuracy["derived_seeds"]) / len(accuracy["derived_seeds"]))
     assert result["positions"]["derived"] == pytest.approx([result["quality"]["derived_bits_per_byte"] * 0.6931472])
     config, readme = exported(tmp_path / "search", result, "config.json", "README.md")
     assert json.loads(config)["backbone"]["n_classes"] == 2

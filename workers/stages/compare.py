@@ -10,11 +10,12 @@ from typing import Any
 
 from nas import catalog
 from nas.budgets import counted
-from nas.compare import QualityDifference, compare_quality, t_half_width
+from nas.compare import QualityDifference, compare_quality
 from nas.config.request import SearchRequest
 from nas.config.task import Task
 from nas.measure import PairedLatency, compare_latency
 from nas.retrain import build
+from nas.student import half_width
 from workers.folder import write_json
 from workers.stages.passed_on import Comparison, Inputs, Retrained, Trained
 from workers.stages.power import bits_per_unit
@@ -101,7 +102,7 @@ def describe_layouts(inputs: Inputs, layouts: Mapping[str, Retrained]) -> list[d
 def _described(inputs: Inputs, name: str, trained: Retrained) -> dict[str, Any]:
     request, own = inputs.request, trained.derived
     test = [bits_per_unit(float(sum(each.test_nats)) / len(each.test_nats), request.task) for each in trained.in_order]
-    mean, half = sum(test) / len(test), t_half_width(test) if len(test) > 1 else None
+    mean, half = sum(test) / len(test), half_width(test)
     return {
         "name": name,
         "role": own.role,

@@ -13,12 +13,11 @@ from typing import Any
 
 from nas.budgets import BoundedCost
 from nas.budgets import told as in_words
+from nas.student import half_width
 from workers.samples import Told
 from workers.stages.passed_on import Inputs, Searched
 from workers.stages.running import seeds_of
 from workers.stages.search import best, bounded, excess
-
-_LEVEL = 0.95
 
 
 def describe_samples(inputs: Inputs, searched: Searched) -> dict[str, Any]:
@@ -82,10 +81,7 @@ def paired(losses: Sequence[float], others: Sequence[float]) -> tuple[float, flo
     differences = [other - loss for loss, other in zip(losses, others, strict=True)]
     if len(differences) < 2:
         return fmean(differences), None, None
-    from scipy.stats import t
-
-    se = stdev(differences) / math.sqrt(len(differences))
-    return fmean(differences), se, se * float(t.ppf((1 + _LEVEL) / 2, len(differences) - 1))
+    return fmean(differences), stdev(differences) / math.sqrt(len(differences)), half_width(differences)
 
 
 def _apart(margin: float, low: float | None, high: float | None, n_seeds: int) -> str:

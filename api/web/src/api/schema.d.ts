@@ -2460,6 +2460,43 @@ export interface components {
              */
             parent: number | null;
             /**
+             * Derived Seeds
+             * @description of each seed; empty in results of older versions
+             * @default []
+             */
+            derived_seeds: (number | null)[];
+            /**
+             * Parent Seeds
+             * @description of the same seeds; empty without a parent
+             * @default []
+             */
+            parent_seeds: (number | null)[];
+            /**
+             * Derived Half
+             * @description half the width of its 95% t interval over the seeds, which says nothing of other examples
+             */
+            derived_half?: number | null;
+            /**
+             * Parent Half
+             * @description null of one seed, as of derived
+             */
+            parent_half?: number | null;
+            /**
+             * Difference
+             * @description derived minus parent, mean over paired seeds
+             */
+            difference?: number | null;
+            /**
+             * Low
+             * @description of its 95% t interval over the seeds
+             */
+            low?: number | null;
+            /**
+             * High
+             * @description null of one seed, as low
+             */
+            high?: number | null;
+            /**
              * Majority
              * @description of labels: the score of always answering the most frequent
              */

@@ -13,7 +13,7 @@ import { Layouts } from "./Layouts";
 import { Lengths } from "./Lengths";
 import { foundOf, latenciesOf, type ServedLatency, serveWords } from "./model/found";
 import { counted, decimals, milliseconds, slotList } from "./model/format";
-import { better, figure, metricsOf, references } from "./model/metrics";
+import { figure, metricsOf, references } from "./model/metrics";
 import { latencyWord } from "./model/verdict";
 import { Places } from "./Places";
 import { Samples } from "./Samples";
@@ -142,7 +142,8 @@ export const Result = memo(function Result({ result, look }: { result: Found; lo
 /** A figure of the field's own: a mean over seeds, told without an interval, so without a verdict. */
 function MetricRow({ metric, other }: { metric: Metric; other: string }) {
   const { name, unit, derived, parent } = metric;
-  const word = better(metric);
+  const difference = metric.difference ?? (derived !== null && parent !== null ? derived - parent : null);
+  const { low = null, high = null } = metric;
   return (
     <tr>
       <td>
@@ -155,12 +156,23 @@ function MetricRow({ metric, other }: { metric: Metric; other: string }) {
         {figure(parent)}
       </td>
       <td data-says="which is">
-        {derived !== null && parent !== null ? <b>{signed(derived - parent, 3)}</b> : "–"}
-        {word && <span className="quiet"> {word}</span>}
+        {difference !== null ? <b>{signed(difference, 3)}</b> : "–"}
       </td>
-      <td className="quieter" colSpan={2}>
-        mean of the seeds; no interval
-      </td>
+      {low !== null && high !== null && difference !== null ? (
+        <td data-says="95% interval" colSpan={2}>
+          <Interval
+            at={difference}
+            low={low}
+            high={high}
+            reference={0}
+            words={`${signed(low, 3)} to ${signed(high, 3)}, over seeds`}
+          />
+        </td>
+      ) : (
+        <td className="quieter" colSpan={2}>
+          mean of the seeds; no interval
+        </td>
+      )}
     </tr>
   );
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import type { Metric, Result } from "../../api/types";
-import { better, figure, lossUnit, metricsOf, references } from "./metrics";
+import { figure, lossUnit, metricsOf, references } from "./metrics";
 import { modelCommands } from "./use";
 
 const metric = (changes: Partial<Metric>): Metric => ({
@@ -10,6 +10,8 @@ const metric = (changes: Partial<Metric>): Metric => ({
   lower_is_better: false,
   derived: 0.9,
   parent: 0.8,
+  derived_seeds: [],
+  parent_seeds: [],
   ...changes,
 });
 const result = (changes: object) => changes as unknown as Result;
@@ -30,15 +32,6 @@ it.each([
   [345.67, "345.7"],
   [12045.6, "12,046"],
 ])("%s is told as %s", (value, words) => expect(figure(value)).toBe(words));
-
-it.each([
-  [metric({}), "better"],
-  [metric({ derived: 0.7 }), "worse"],
-  [metric({ lower_is_better: true }), "worse"],
-  [metric({ derived: 0.7, lower_is_better: true }), "better"],
-  [metric({ derived: 0.8 }), null],
-  [metric({ parent: null }), null],
-])("%o is %s", (each, word) => expect(better(each)).toBe(word));
 
 it("figures are read against what costs nothing, and the best there is", () => {
   expect(references(metric({}))).toBe("");

@@ -15,12 +15,6 @@ export function figure(value: number | null): string {
   return size >= 1000 ? Math.round(value).toLocaleString("en-US") : fixed(value, size >= 100 ? 1 : size >= 10 ? 2 : 3);
 }
 
-/** "of the parent, more is better": how a difference reads. */
-export function better({ derived, parent, lower_is_better }: Metric): "better" | "worse" | null {
-  if (derived === null || parent === null || derived === parent) return null;
-  return derived < parent === lower_is_better ? "better" : "worse";
-}
-
 /** "always the most frequent answer 0.588, blind guess 0.333, best there is 1.000". */
 export function references({ majority, chance, best }: Metric): string {
   const said: [string, number | null | undefined][] = [
