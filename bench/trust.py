@@ -6,8 +6,8 @@ Two kinds of stacks:
   loss over seeds. A stack stands in up to three places of the slots (`A..`, `.A.`, `..A`), and has the mean score of
   its places. Beside it the ceiling: how well one seed's trainings agree with another's.
 - *12-slots*: at least 60 of the random stacks of bench/par_plan.py on its text, against trainings of 800 updates with
-  seed 0, rotary positions and the search's rate. What bench/par_text.py has trained is read from its folder; what is
-  missing is trained here.
+  seed 0, rotary positions and the search's rate. They are kept beside those of bench/par_text.py, whose random search
+  they are a part of: what one has trained the other does not.
 
 The supernet is that of a search with the method's defaults, without a parsimony pass; for the 12 slots that of
 bench/par_text.py's request. Scores are mean losses on windows of alpha's part. What is compared, and how, stands in
@@ -104,11 +104,7 @@ def fill(folders: Folders, sizes: Sizes, parts: Sequence[str], n_seeds: int, n_w
         n_workers: processes; with 1 all is done in this one.
         limit: supernets and trainings to make at most; None: all.
     """
-    with (
-        locked(folders.own / SCORES, COLUMNS) as scores,
-        locked(folders.own / RUNS, RUN_COLUMNS) as runs,
-        mapping(n_workers) as mapped,
-    ):
+    with locked(folders.own / SCORES, COLUMNS) as scores, mapping(n_workers) as mapped:
         if LARGER in parts:
             par_text.measure(folders.text, sizes.text)
         wanted = missing_scores(folders, sizes, parts, n_seeds)[:limit]
@@ -116,10 +112,12 @@ def fill(folders: Folders, sizes: Sizes, parts: Sequence[str], n_seeds: int, n_w
             _append(scores, "".join(map(score_line, found)))
             print(f"{found[0].part}, supernet {found[0].seed}: {len(found)} paths scored", flush=True)
         left = None if limit is None else limit - len(wanted)
-        alone = missing_runs(folders, sizes)[:left] if LARGER in parts else []
-        for row in mapped(partial(par_text.train, sizes.text), alone):
-            _append(runs, to_line(row))
-            print(to_line(row).strip(), flush=True)
+        if LARGER not in parts or left == 0:
+            return
+        with locked(folders.text / RUNS, RUN_COLUMNS) as runs:
+            for row in mapped(partial(par_text.train, sizes.text), missing_runs(folders, sizes)[:left]):
+                _append(runs, to_line(row))
+                print(to_line(row).strip(), flush=True)
 
 
 def _append(file: int, text: str) -> None:

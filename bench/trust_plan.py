@@ -14,7 +14,7 @@ from typing import Any
 
 from bench import enumerate as enumerated
 from bench import planted
-from bench.par_plan import RUNS, TABLE, Kept, Row, Run, Setup, read_rows
+from bench.par_plan import TABLE, Kept, Run, Setup
 from bench.par_plan import request_of as larger_request
 from bench.trust_show import Compared
 from nas.config.request import SearchRequest, read_request
@@ -140,11 +140,6 @@ def scores_in(folder: Path) -> list[Score]:
         ]  # fmt: skip
 
 
-def alone_in(folders: Folders) -> dict[Run, Row]:
-    """Trainings of the larger space: those of bench/par_text.py, and those made here."""
-    return {**read_rows(folders.own / RUNS), **Kept(folders.text).rows}
-
-
 def compared(part: str, seed: int, folders: Folders, sizes: Sizes) -> Compared | None:
     """A supernet's scores beside the trainings that are there; None where it has not scored yet."""
     if part == LARGER and not (folders.text / TABLE).exists():
@@ -179,8 +174,8 @@ def _enumerated(part: str, seed: int, scores: Mapping[str, list[float]], folders
 
 
 def _larger(part: str, seed: int, scores: Mapping[str, list[float]], folders: Folders) -> Compared:
-    kept, rows = Kept(folders.text), alone_in(folders)
-    nats = {run: math.log(2) * row.test_bits for run, row in rows.items() if math.isfinite(row.test_bits)}
+    kept = Kept(folders.text)
+    nats = {run: math.log(2) * row.test_bits for run, row in kept.rows.items() if math.isfinite(row.test_bits)}
     alone = {stack: [nats[kept.run(stack)]] for stack in scores if kept.run(stack) in nats}
     repeats: dict[tuple[Any, ...], list[float]] = defaultdict(list)
     for run, loss in nats.items():
@@ -209,8 +204,8 @@ def missing_scores(
 
 
 def missing_runs(folders: Folders, sizes: Sizes) -> list[Run]:
-    kept, rows = Kept(folders.text), alone_in(folders)
-    return [run for run in map(kept.run, larger_stacks(folders, sizes)) if run not in rows]
+    kept = Kept(folders.text)
+    return [run for run in map(kept.run, larger_stacks(folders, sizes)) if run not in kept.rows]
 
 
 def missing(folders: Folders, sizes: Sizes, parts: Sequence[str], n_seeds: int) -> list[str]:

@@ -75,17 +75,20 @@ def estimate(
     def step_s(probe: Search) -> float:
         return seconds_of(lambda: [probe.advance() for _ in range(n_candidates)]) / n_candidates
 
+    both = _probe(request, parts, table, device)
+    held = _held(both, device)
+    both_s = step_s(both)
+    record_s = seconds_of(lambda: both.record(tokens_per_s=None, last=False))
+    paths = [[number] * n_slots for number in range(n_candidates)]
+    score_s = seconds_of(lambda: [both.losses(both.path_nats(path)) for path in paths]) / n_candidates
+    held = _with_comparison(held, both, device)
+    del both  # where a trial just has room, two have none
+    # Last, since most of a trial is made of it: the first dozen steps of a process take up to a third more.
     weights_alone = _probe(request, parts, table, device, alpha=False)
     for _ in range(n_candidates):  # one fair round: all weights have moments then
         weights_alone.advance()
     weight_s = step_s(weights_alone)
-    del weights_alone  # where a trial just has room, two have none
-    both = _probe(request, parts, table, device)
-    held = _held(both, device)
-    alpha_s = max(0.0, step_s(both) - weight_s)
-    record_s = seconds_of(lambda: both.record(tokens_per_s=None, last=False))
-    paths = [[number] * n_slots for number in range(n_candidates)]
-    score_s = seconds_of(lambda: [both.losses(both.path_nats(path)) for path in paths]) / n_candidates
+    alpha_s = max(0.0, both_s - weight_s)
     n_alpha = int((method.settle_start - method.warmup_steps) * method.alpha_share / (1 - method.alpha_share))
     n_rankings = 2 if method.settle_start < method.n_steps else 0
     n_looks = min(method.n_looks, math.prod(map(sum, request.space.allowed)))
@@ -97,7 +100,6 @@ def estimate(
         "rank_s": (n_rankings * (n_slots * (n_candidates - 1) + 1) + n_looks * share) * score_s,
     }
     pass_ = _of_the_pass(method, n_slots, weight_s, record_s, score_s)
-    held = _with_comparison(held, both, device)
     memory = {"weights": held.weights, "moments": held.moments, **held.passing}
     return Estimate(held.peak, sum(found.values()), sum(pass_.values()), {**memory, **found, **pass_})
 

@@ -22,7 +22,6 @@ from bench.trust_plan import (
     Folders,
     Score,
     Sizes,
-    alone_in,
     larger_stacks,
     request_of,
     score_line,
@@ -97,7 +96,7 @@ def test_the_larger_stacks_are_scored_then_trained_where_no_one_has(
     assert found["missing"] == []
     assert row["overall"]["n"] == 8
     assert (row["ceiling"], row["by_order"], row["same_network"]) == (None, None, None)
-    alone = alone_in(folders)
+    alone = Kept(folders.text).rows
     assert alone[kept.run(stacks[0])].test_bits == 3.0  # not trained again
     assert len(alone) == 8
 
