@@ -75,19 +75,23 @@ def estimate(
     def step_s(probe: Search) -> float:
         return seconds_of(lambda: [probe.advance() for _ in range(n_candidates)]) / n_candidates
 
-    both = _probe(request, parts, table, device)
-    held = _held(both, device)
-    both_s = step_s(both)
-    record_s = seconds_of(lambda: both.record(tokens_per_s=None, last=False))
-    paths = [[number] * n_slots for number in range(n_candidates)]
-    score_s = seconds_of(lambda: [both.losses(both.path_nats(path)) for path in paths]) / n_candidates
-    held = _with_comparison(held, both, device)
-    del both  # where a trial just has room, two have none
-    # Last, since most of a trial is made of it: the first dozen steps of a process take up to a third more.
-    weights_alone = _probe(request, parts, table, device, alpha=False)
-    for _ in range(n_candidates):  # one fair round: all weights have moments then
-        weights_alone.advance()
-    weight_s = step_s(weights_alone)
+    def with_alpha(probe: Search) -> tuple[Held, float, float, float]:
+        """What it holds; seconds of a step, of a record and of scoring one path. It is of no use behind them."""
+        held, both_s = _held(probe, device), step_s(probe)
+        record_s = seconds_of(lambda: probe.record(tokens_per_s=None, last=False))
+        paths = [[number] * n_slots for number in range(n_candidates)]
+        score_s = seconds_of(lambda: [probe.losses(probe.path_nats(path)) for path in paths]) / n_candidates
+        return _with_comparison(held, probe, device), both_s, record_s, score_s
+
+    def weights_alone(probe: Search) -> float:
+        for _ in range(n_candidates):  # one fair round: all weights have moments then
+            probe.advance()
+        return step_s(probe)
+
+    # One after the other: where a trial just has room, two have none. What most of a trial is made of comes last, since
+    # the first dozen steps of a process take up to a third more.
+    held, both_s, record_s, score_s = with_alpha(_probe(request, parts, table, device))
+    weight_s = weights_alone(_probe(request, parts, table, device, alpha=False))
     alpha_s = max(0.0, both_s - weight_s)
     n_alpha = int((method.settle_start - method.warmup_steps) * method.alpha_share / (1 - method.alpha_share))
     n_rankings = 2 if method.settle_start < method.n_steps else 0
