@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from nas.blocks import block_classes
 from nas.catalog import block
 from nas.config.budget import LatencyBudget
-from nas.config.request import SearchRequest
+from nas.config.request import SearchRequest, read_request
 from nas.network import Network
 from nas.options import NetworkConfig, SguOptions, Shape
 from nas.presets import DEFAULT, DESCRIPTIONS, PRESETS
@@ -162,6 +162,14 @@ def test_the_rule_of_par_at_32_blocks_has_the_known_count() -> None:
     config = network("par", labels, WIKITEXT)
     assert network_parameters(config) - parameters(config) == 62_489_600
     assert network_parameters(config) == 199_840_218
+
+
+def test_par_alternates_for_40_000_steps_behind_10_000_of_weights_alone() -> None:
+    """par-search.md 3.1: a fifth of the 40,000 are alpha's."""
+    method = read_request({"preset": "par"}).method
+    n_weight = method.settle_start - method.warmup_steps
+    assert (method.warmup_steps, n_weight) == (10_000, 32_000)
+    assert n_weight * method.alpha_share / (1 - method.alpha_share) == 8_000
 
 
 @pytest.mark.parametrize(("name", "labels", "millions"), [
