@@ -13,6 +13,7 @@ from scipy import stats
 
 from bench.par_plan import Kept, Run
 from nas.data.corpora import fingerprint, read_corpus
+from nas.student import critical
 
 LEAST_MARGIN = 0.02  # bits per byte; a smaller difference is not worth a search
 POWER = 0.8
@@ -62,7 +63,7 @@ def paired(own: Sequence[float], other: Sequence[float]) -> Difference | None:
     differences = np.subtract(own, other)
     n = len(differences)
     error = float(differences.std(ddof=1)) / math.sqrt(n)
-    half = float(stats.t.ppf(0.975, n - 1)) * error
+    half = critical(n - 1) * error
     mean = float(differences.mean())
     return Difference(mean, mean - half, mean + half, half + float(stats.t.ppf(POWER, n - 1)) * error, n)
 

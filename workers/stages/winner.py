@@ -13,7 +13,7 @@ from typing import Any
 
 from nas.budgets import BoundedCost
 from nas.budgets import told as in_words
-from nas.student import half_width
+from nas.student import critical
 from workers.samples import Told
 from workers.stages.passed_on import Inputs, Searched
 from workers.stages.running import seeds_of
@@ -81,7 +81,8 @@ def paired(losses: Sequence[float], others: Sequence[float]) -> tuple[float, flo
     differences = [other - loss for loss, other in zip(losses, others, strict=True)]
     if len(differences) < 2:
         return fmean(differences), None, None
-    return fmean(differences), stdev(differences) / math.sqrt(len(differences)), half_width(differences)
+    se = stdev(differences) / math.sqrt(len(differences))
+    return fmean(differences), se, critical(len(differences) - 1) * se
 
 
 def _apart(margin: float, low: float | None, high: float | None, n_seeds: int) -> str:
