@@ -161,7 +161,8 @@ def _metric(metric: Mapping[str, Any]) -> str:
     difference, low, high = (metric.get(name) for name in ("difference", "low", "high"))  # older results have none
     if "parent" in told and difference is not None and low is not None and high is not None:
         digits = decimals(difference, low, high)
-        told["parent"] += f" ({difference:+.{digits}f}, {low:+.{digits}f} to {high:+.{digits}f} over seeds)"
+        ends = f"95%: {low:+.{digits}f} to {high:+.{digits}f} over seeds"
+        told["parent"] += f", derived minus parent {difference:+.{digits}f} ({ends})"
     return f"{', '.join(told.values()) or 'none'} ({metric['unit']})"
 
 

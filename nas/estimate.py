@@ -19,7 +19,7 @@ from nas.config.request import SearchRequest
 from nas.cost import LatencyTable
 from nas.data.parts import Parts
 from nas.finalists import MOST_WINDOWS
-from nas.held import Held, probing
+from nas.held import Held, n_filling, probing, remembered
 from nas.prune import Pruning
 from nas.search import Search
 from nas.training import rows_at_once
@@ -33,8 +33,9 @@ class Estimate:
     """Of one trial.
 
     Args:
-        memory_bytes: held at the peak where the supernet lives: weights, moments, and the most that a step, a report or
-            a comparison of the parsimony pass holds beside them; a comparison of the heaviest path that there may be.
+        memory_bytes: held at the peak where the supernet lives: weights, moments, remembered inputs, and the most that
+            a step, a report or a comparison of the parsimony pass holds beside them; a comparison of the heaviest path
+            that there may be.
         seconds: of all phases but the parsimony pass.
         prune_seconds: of the parsimony pass with its looks at held-out windows and its records, at most: how many
             comparisons it makes is known only in the end.
@@ -84,7 +85,7 @@ def estimate(
         return _with_comparison(held, probe, device), both_s, record_s, score_s
 
     def weights_alone(probe: Search) -> float:
-        for _ in range(n_candidates):  # one fair round: all weights have moments then
+        for _ in range(_n_filling_rounds(request) * n_candidates):
             probe.advance()
         return step_s(probe)
 
@@ -104,7 +105,7 @@ def estimate(
         "rank_s": (n_rankings * (n_slots * (n_candidates - 1) + 1) + n_looks * share) * score_s,
     }
     pass_ = _of_the_pass(method, n_slots, weight_s, record_s, score_s)
-    memory = {"weights": held.weights, "moments": held.moments, **held.passing}
+    memory = {"weights": held.weights, "moments": held.moments, "remembered": held.remembered, **held.passing}
     return Estimate(held.peak, sum(found.values()), sum(pass_.values()), {**memory, **found, **pass_})
 
 
@@ -129,9 +130,15 @@ def _of_the_pass(method: Method, n_slots: int, weight_s: float, record_s: float,
 
 
 def n_probing(request: SearchRequest) -> int:
-    """Weight updates that `estimate` makes: five fair rounds, three of them with an alpha update behind each, and those
-    of a comparison of the parsimony pass."""
-    return 5 * len(request.space.candidates) + 2 * min(_COMPARED, request.method.prune_steps)
+    """Weight updates that `estimate` makes: fair rounds until all is held, with alpha updates and without, three more
+    that are measured, and those of a comparison of the parsimony pass."""
+    n_rounds = 2 * _n_filling_rounds(request) + 3
+    return n_rounds * len(request.space.candidates) + 2 * min(_COMPARED, request.method.prune_steps)
+
+
+def _n_filling_rounds(request: SearchRequest) -> int:
+    """Fair rounds until all weights have moments and memory is full: as many updates of each part's stream."""
+    return math.ceil(n_filling(request) / len(request.space.candidates))
 
 
 def held_by_search(request: SearchRequest, parts: Parts, table: LatencyTable, device: str, rows: int) -> Held:
@@ -163,13 +170,14 @@ def _probe(request: SearchRequest, parts: Parts, table: LatencyTable, device: st
 
 def _held(search: Search, device: str) -> Held:
     """With what a step, gradients included, and a report hold; the search goes on behind them."""
-    n_steps = len(search.space.candidates)
-    for _ in range(n_steps):  # one fair round: all weights have moments then
+    n_steps = len(search.space.candidates)  # of a fair round, behind which all weights have moments
+    for _ in range(_n_filling_rounds(search.request) * n_steps):
         search.advance()
     weights = sum(each.nbytes for each in search.weights.values())
     step, _ = peak_bytes(lambda: [search.advance() for _ in range(n_steps)], device)
     report, _ = peak_bytes(lambda: search.record(tokens_per_s=None, last=False), device)
-    return Held(float(weights), 2.0 * weights, {"step": float(step), "report": float(report)})
+    passing = {"step": float(step), "report": float(report)}
+    return Held(float(weights), 2.0 * weights, remembered(search.streams.values()), passing)
 
 
 def _with_comparison(held: Held, search: Search, device: str) -> Held:

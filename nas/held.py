@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from nas.allocations import peak_bytes
 from nas.architecture import Architecture
 from nas.config.request import SearchRequest
 from nas.data.parts import Parts
+from nas.data.streams import Stream
 from nas.network import Network
 from nas.retrain import Retraining
 
@@ -20,16 +22,18 @@ class Held:
     Args:
         weights: of the network, and of what it learns from.
         moments: of AdamW, where every weight has them.
+        remembered: earlier inputs of every row, where the network has a memory of them.
         passing: what stands beside these for a while, by what it is of; one of them at a time.
     """
 
     weights: float
     moments: float
+    remembered: float
     passing: dict[str, float]
 
     @property
     def always(self) -> float:
-        return self.weights + self.moments
+        return self.weights + self.moments + self.remembered
 
     @property
     def peak(self) -> int:
@@ -66,8 +70,19 @@ def probing(request: SearchRequest, rows: int) -> SearchRequest:
     Two passes hold what more of them do: gradients beside activations. Memory of earlier inputs is of all rows.
     """
     batch = request.method.batch_size if request.space.memory_length else min(request.method.batch_size, 2 * rows)
-    probe = {"micro_batch": rows, "eval_windows": rows, "batch_size": batch}
+    probe = {"micro_batch": rows, "batch_size": batch}
     return request.model_copy(update={"method": request.method.model_copy(update=probe)})
+
+
+def n_filling(request: SearchRequest) -> int:
+    """Weight updates until memory holds as many earlier inputs as it may; moments are there from the first."""
+    return 1 + math.ceil(request.space.memory_length / request.task.train_length)
+
+
+def remembered(streams: Iterable[Stream]) -> float:
+    """Bytes of the earlier inputs that streams keep; slots behind an identity share theirs."""
+    kept = [each for stream in streams for each in stream.memory or () if each is not None]
+    return float(sum({each.untyped_storage().data_ptr(): each.untyped_storage().nbytes() for each in kept}.values()))
 
 
 def held_by_retraining(
@@ -83,10 +98,14 @@ def held_by_retraining(
         teacher: that it learns from; None: from nobody.
         rows: windows of a pass.
     """
+    # What lies where the trial runs is not free any more; a GPU is asked before the teacher is put there.
+    elsewhere = [] if teacher is None else [each for each in teacher.parameters() if each.device.type not in device]
+    others = sum(each.nbytes for each in elsewhere)
     probe = Retraining(probing(request, rows), architecture, parts=parts, device=device, teacher=teacher)
-    probe.advance()  # all weights have moments then
+    for _ in range(n_filling(request)):
+        probe.advance()
     step, _ = peak_bytes(probe.advance, device)
     report, _ = peak_bytes(lambda: probe.record(tokens_per_s=None, last=False), device)
     own = sum(each.nbytes for each in probe.weights.values())
-    others = 0 if teacher is None else sum(each.nbytes for each in teacher.parameters())
-    return Held(float(own + others), 2.0 * own, {"step": float(step), "report": float(report)})
+    passing = {"step": float(step), "report": float(report)}
+    return Held(float(own + others), 2.0 * own, remembered([probe.stream]), passing)

@@ -218,9 +218,15 @@ def _entry(metric: Metric, task: Task, derived: Sequence[Outcome], parent: Seque
 
 
 def _half(values: Sequence[float | None]) -> float | None:
-    """Half the width of the interval of a mean; None where that is none."""
+    """Half the width of the interval of a mean; None where that is none, and where the values are all the same: counts
+    of the same few examples often are, and have not shown how they differ."""
     known = [each for each in values if each is not None]
-    half = half_width(known) if mean(values) is not None else None
+    if mean(values) is None or len({*known}) < 2:
+        return None
+    try:
+        half = half_width(known)
+    except OverflowError:
+        return None
     return half if half is not None and math.isfinite(half) else None
 
 

@@ -89,8 +89,8 @@ _XL_TASK = {
 }
 
 # PAR's: alpha's steps on a mixture, its rate and decay, frozen at first, no budget, six seeds, and an end once three of
-# four blocks stand. It knows neither a settling nor a parsimony pass. Not the paper's: weight steps
-# run single paths here, behind warm-up half of them uniform; the paper's, as far as it is known, mix all candidates.
+# four blocks stand. It knows neither a settling nor a parsimony pass. Not the paper's: weight steps run single paths
+# here, behind warm-up half of them uniform; the paper's, as far as it is known, mix all candidates.
 _PAR_METHOD = {
     "alpha_estimator": "soft",
     "warmup_share": 0.2,

@@ -20,7 +20,10 @@ def half_width(values: Sequence[float]) -> float | None:
     """Half the width of the 95% interval of a mean.
 
     Args:
-        values: (S,) independent.
+        values: (S,) finite and independent.
+
+    Raises:
+        OverflowError: their squares are beyond all numbers.
 
     Returns:
         In their unit; None of fewer than two, which say nothing of another one.

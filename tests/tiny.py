@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import torch
 
 from nas.config.request import SearchRequest
 from nas.config.space import SearchSpace
-from nas.config.task import ServeMode
+from nas.config.task import ServeMode, Task
 from nas.cost import LatencyEntry, LatencyTable, entry_key
+from nas.data.objectives import Batch
 from nas.data.parts import Part, Parts, TokenIds, Tokens, split
+from nas.heads import IGNORE
 
 MILLISECONDS = {"attention": 3.0, "ffn": 2.0, "identity": 0.0, "sgu": 2.5, "mgk": 3.5}
 
@@ -100,3 +104,19 @@ def lettered_parts(search: SearchRequest) -> Parts:
         letters = ids(part)
         letters[:] = number * LETTERS + letters % LETTERS
     return lettered
+
+
+@dataclass(frozen=True, eq=False)
+class PartlyScored:
+    """A part whose every fourth held-out document has no token that is scored."""
+
+    part: Part
+
+    def batch(self, task: Task, n: int, generator: torch.Generator) -> Batch:
+        return self.part.batch(task, n, generator)
+
+    def held_out(self, task: Task, n: int) -> Batch:
+        whole = self.part.held_out(task, n)
+        targets = whole.targets.clone()  # those of a text are its tokens
+        targets[::4] = IGNORE
+        return replace(whole, targets=targets)

@@ -137,17 +137,18 @@ def _free_bytes(where: str) -> int:
 def _far_too_much(request: SearchRequest, rows: int) -> int:
     """Bytes that no trial comes near, by formula: where these are free, nothing need be measured.
 
-    A retraining's network is a part of the supernet of its space, and a teacher has neither gradients nor moments.
+    A retraining's network is a part of the supernet of its space. A teacher has neither gradients nor moments, but
+    answers of its own, which are compared over the whole vocabulary.
 
     Of each token and slot 64 widths (attention keeps about 8), four times what the candidate of most weights has of
     them a width (wide blocks keep an activation or two for each row of a matrix: 1.3 times that for an FFN of ratio 64,
-    measured), and 8 rows of scores for each head; of each token 8 rows of the vocabulary; weights, gradients and
-    moments, and as much again for a comparison of the parsimony pass.
+    measured), and 8 rows of scores for each head; of each token 8 rows of the vocabulary, 20 beside a teacher; weights,
+    gradients and moments, and as much again for a comparison of the parsimony pass.
     """
     space, length = request.space, request.task.train_length
     seen = length + space.memory_length
     counts = space.parameters().values()
     a_slot = 64 * space.d_model + 4 * max(counts) // space.d_model + 8 * space.n_heads * seen
-    a_token = space.n_slots * a_slot + 8 * request.task.vocab_size
+    a_token = space.n_slots * a_slot + (20 if request.retrain.distil else 8) * request.task.vocab_size
     weights = space.n_slots * sum(counts) + 4 * request.task.vocab_size * space.d_model
     return 4 * (rows * length * a_token + 8 * weights)

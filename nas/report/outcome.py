@@ -337,8 +337,9 @@ def _interval_of(metric: Mapping[str, Any], side: str, layout: Layout | None, da
     says of retrainings; "" of any other."""
     value = read.number(metric.get(side))
     half = read.number(metric.get(f"{side}_half"))
-    if value is not None and half is not None:
-        return f" ({words.interval(value - half, value + half, 4, sign=False)})"
+    if value is not None and half is not None and half > 0:
+        digits = max(0, min(4, 1 - math.floor(math.log10(half))))  # two that count
+        return f" ({words.interval(value - half, value + half, digits, sign=False)})"
     if layout is None or None in (layout.mean, layout.low, layout.high, value) or metric.get("name") != _unit(data):
         return ""
     if not math.isclose(layout.mean or 0.0, value or 0.0, rel_tol=1e-6):

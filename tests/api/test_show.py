@@ -122,7 +122,9 @@ def test_the_metrics_of_the_field_stand_beside_what_they_are_held_against() -> N
     assert "derived 0.75, parent 0.7, majority 0.5 (share of examples)" in told
     assert "parent 0.7, majority 0.5 (share of examples)" in told
     sure = {**accuracy, "difference": 0.05, "low": 0.02, "high": 0.08}
-    assert "parent 0.7 (+0.050, +0.020 to +0.080 over seeds), majority" in printed({**RESULT, "metrics": [sure]})
+    assert "parent 0.7, derived minus parent +0.050 (95%: +0.020 to +0.080 over seeds), majority" in printed(
+        {**RESULT, "metrics": [sure]}
+    )
     assert told.count("majority 0.5") == 2, "bits stand as the test quality already"
 
 

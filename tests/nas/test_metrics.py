@@ -162,6 +162,15 @@ def test_a_perplexity_beyond_all_numbers_is_none_and_so_is_what_hangs_on_it() ->
     assert [entry[name] for name in ("derived", "derived_half", "difference", "low", "high")] == [None] * 5
     (entry,) = report(task(tokenizer="words"), None, [Outcome(709.7), Outcome(709.7)])
     assert entry["derived"] is None, "each is a number, their sum is none"
+    (entry,) = report(task(tokenizer="words"), None, [Outcome(709.5), Outcome(1.0)], [Outcome(1.0), Outcome(709.5)])
+    assert [entry[name] for name in ("derived_half", "difference", "low")] == [None, 0.0, None]  # squares are beyond
+
+
+def test_seeds_that_agree_have_not_shown_how_seeds_differ() -> None:
+    solved, half = Outcome(0.1, [[2, 0], [0, 2]]), Outcome(0.7, [[1, 1], [1, 1]])
+    entry = report(task("sequence_classification"), None, [solved, solved], [half, half])[0]
+    assert [entry[name] for name in ("derived", "difference")] == [1.0, 0.5]
+    assert [entry[name] for name in ("derived_half", "parent_half", "low", "high")] == [None] * 4
 
 
 # -- labels, by hand ------------------------------------------------------------------------------------------------

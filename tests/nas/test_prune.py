@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,11 @@ import torch
 from torch import Tensor
 
 from nas.config.request import SearchRequest
-from nas.config.task import DataSizes, Task
+from nas.config.task import DataSizes
 from nas.data.objectives import Batch
-from nas.data.parts import Part, Parts
+from nas.data.parts import Parts
 from nas.data.synthetic.generated import synthetic_fingerprint, synthetic_parts
 from nas.errors import SearchFailed
-from nas.heads import IGNORE
 from nas.prune import Pruning
 from nas.search import Search
 from nas.shared_losses import shared_losses
@@ -338,25 +337,10 @@ def test_a_pass_runs_in_every_kind_of_space(kind: dict[str, Any]) -> None:
     assert pruning.done
 
 
-@dataclass(frozen=True, eq=False)
-class PartlyScored:
-    """A part whose every fourth held-out document has no token that is scored."""
-
-    part: Part
-
-    def batch(self, task: Task, n: int, generator: torch.Generator) -> Batch:
-        return self.part.batch(task, n, generator)
-
-    def held_out(self, task: Task, n: int) -> Batch:
-        whole = self.part.held_out(task, n)
-        whole.targets[::4] = IGNORE
-        return whole
-
-
 def test_a_document_in_which_nothing_is_scored_takes_no_part_in_a_search_and_its_pass() -> None:
     request = planted("token-wise", {"latency": {"ms": 4.0}}, prune_steps=2, settle_share=0.2)
     parts = synthetic_parts(request.task)
-    parts = replace(parts, alpha=PartlyScored(parts.alpha), validation=PartlyScored(parts.validation))
+    parts = replace(parts, alpha=tiny.PartlyScored(parts.alpha), validation=tiny.PartlyScored(parts.validation))
     search = search_of(request, parts)
     *_, last = search.run()
     assert search.pruning is not None

@@ -291,7 +291,7 @@ def test_a_metric_has_an_interval_only_of_values_that_the_result_keeps() -> None
     assert f"{told}; none of one seed, nor where an older result keeps no value of each" in table.caption
     sure = {"derived_half": 0.012, "parent_half": 0.02, "difference": 0.01, "low": -0.004, "high": 0.024}
     whole = Parsed(html(changed(WHOLE, metrics=[{**accuracy, **sure}]))).table("the field's own figures")
-    assert whole.rows[1][2:5] == ["0.91 (0.8980 to 0.9220)", "0.9 (0.8800 to 0.9200)", "+0.010 (-0.004 to +0.024)"]
+    assert whole.rows[1][2:5] == ["0.91 (0.898 to 0.922)", "0.9 (0.880 to 0.920)", "+0.010 (-0.004 to +0.024)"]
     assert f"{told};" in whole.caption
     assert "an older result" not in whole.caption
     of_another = Parsed(html(WHOLE)).table("the field's own figures").rows[1]

@@ -15,7 +15,7 @@ import torch
 
 from nas import checkpoint, ranks
 from nas.allocations import peak_bytes
-from nas.architecture import Architecture
+from nas.architecture import Architecture, interleaved
 from nas.config.request import SearchRequest
 from nas.config.space import SearchSpace
 from nas.config.task import Tokenizer
@@ -26,6 +26,7 @@ from nas.data.parts import Parts
 from nas.errors import SearchFailed
 from nas.estimate import estimate, held_by_search
 from nas.held import held_by_retraining
+from nas.retrain import build
 from nas.search import Search
 from nas.steps import StepRecord
 from tests import tiny
@@ -110,6 +111,20 @@ def test_what_a_trial_of_wide_blocks_holds_is_far_below_what_needs_no_measuring(
     ).resolve({}, 0)  # fmt: skip
     table = tiny.table(request.space, request.task.serve[0])
     assert estimate(request, tiny.parts(request), table).memory_bytes < 0.6 * _far_too_much(request, 16)
+
+
+def test_what_a_taught_retraining_holds_is_below_it_too_however_large_its_vocabulary() -> None:
+    """Logits of two networks, and what compares them."""
+    sizes = {"vocab_size": 20_000}
+    request = tiny.request(
+        task={"dataset": "ids", "tokenizer": {"type": "given"}, "sizes": sizes},
+        method={"batch_size": 16},
+        retrain={"distil": {"weight": 0.5}},
+    ).resolve({}, 0)
+    architecture = interleaved(request.space)
+    teacher = build(request.network_config(architecture.labels, request.task.vocab_size))
+    held = held_by_retraining(request, architecture, tiny.parts(request), "cpu", teacher, 16)
+    assert held.peak < 0.7 * _far_too_much(request, 16)
 
 
 def test_passes_have_room_for_the_parsimony_pass_too(monkeypatch: pytest.MonkeyPatch) -> None:

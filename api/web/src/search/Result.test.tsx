@@ -59,7 +59,7 @@ describe("the result", () => {
 
   it("says what the field goes by beside it, and what costs nothing", () => {
     const words = drawn({}).replaceAll(/\s+/g, " ");
-    expect(words).toContain("in accuracy share of examples; always the most frequent answer: 0.600 0.912 0.871");
+    expect(words).toContain("in accuracy share of examples; more is better; always the most frequent answer: 0.600 0.912 0.871");
     expect(words).toContain("+0.041 mean of the seeds; no interval"); // of an older version
     expect(words.match(/bits per label/g)).toHaveLength(3); // once a cell: not again among the metrics
   });
@@ -68,6 +68,8 @@ describe("the result", () => {
     const [bits, accuracy] = found.metrics;
     const metrics = [bits, { ...accuracy, difference: 0.041, low: -0.003, high: 0.085 }];
     expect(drawn({ metrics }).replaceAll(/\s+/g, " ")).toMatch(/\+0\.041 .*−0\.003 to \+0\.085, over seeds/);
+    const small = [bits, { ...accuracy, difference: 0.0002, low: 0.0001, high: 0.0003 }];
+    expect(drawn({ metrics: small })).toContain("+0.00010 to +0.00030, over seeds");
   });
 
   it("does not tell a small difference as 0", () => {

@@ -139,15 +139,20 @@ export const Result = memo(function Result({ result, look }: { result: Found; lo
   );
 });
 
-/** A figure of the field's own: a mean over seeds, told without an interval, so without a verdict. */
+/**
+ * A figure of the field's own, a mean over seeds. Without a verdict: its interval is over the seeds alone, and says
+ * nothing of other test examples.
+ */
 function MetricRow({ metric, other }: { metric: Metric; other: string }) {
   const { name, unit, derived, parent } = metric;
   const difference = metric.difference ?? (derived !== null && parent !== null ? derived - parent : null);
   const { low = null, high = null } = metric;
+  const digits = low === null || high === null ? 3 : decimals(difference ?? 0, low, high);
+  const direction = `${metric.lower_is_better ? "less" : "more"} is better`;
   return (
     <tr>
       <td>
-        in {name} <span className="quieter">{[unit, references(metric)].filter(Boolean).join("; ")}</span>
+        in {name} <span className="quieter">{[unit, direction, references(metric)].filter(Boolean).join("; ")}</span>
       </td>
       <td className="figure" data-says="the derived model has">
         <b>{figure(derived)}</b>
@@ -156,7 +161,7 @@ function MetricRow({ metric, other }: { metric: Metric; other: string }) {
         {figure(parent)}
       </td>
       <td data-says="which is">
-        {difference !== null ? <b>{signed(difference, 3)}</b> : "–"}
+        {difference !== null ? <b>{signed(difference, digits)}</b> : "–"}
       </td>
       {low !== null && high !== null && difference !== null ? (
         <td data-says="95% interval" colSpan={2}>
@@ -165,7 +170,7 @@ function MetricRow({ metric, other }: { metric: Metric; other: string }) {
             low={low}
             high={high}
             reference={0}
-            words={`${signed(low, 3)} to ${signed(high, 3)}, over seeds`}
+            words={`${signed(low, digits)} to ${signed(high, digits)}, over seeds`}
           />
         </td>
       ) : (
