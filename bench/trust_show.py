@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from bench.kept import commit
+from bench.trust_account import FAMILIES, Account, account
 from nas.trust import Agreement, Regret, Trust, agreement, trust, within_bands
 
 GOALS = {"overall": 0.8, "within_bands": 0.5}
@@ -123,6 +124,14 @@ class Compared:
         """Median nats by which a score lies above the loss that a stack reaches alone."""
         return float(np.median([self.score(each) - self.loss(each) for each in self.scores])) if self.scores else None
 
+    @property
+    def accounts(self) -> dict[str, Account | None]:
+        """Of scores, and of losses alone."""
+        return {
+            "scores": account({each: self.score(each) for each in self.scores}),
+            "trainings": account({each: self.loss(each) for each in self.scores}),
+        }
+
 
 def pooled(groups: Sequence[Sequence[float]]) -> float | None:
     """Standard deviation within groups of two or more; None of none."""
@@ -168,14 +177,28 @@ def show(found: Sequence[Compared], missing: Sequence[str]) -> None:
                 "on_ceilings_stacks": same and asdict(same),
                 "same_network": each.same_network,
                 "score_less_loss": each.behind,
+                "account": {side: told and asdict(told) for side, told in each.accounts.items()},
             }
         )
     for row in rows:
         for name in ("overall", "within_bands", "top", "regret"):
             if reason := row[name]["reason"]:
                 print(f"{row['part']}, supernet {row['seed']}, {name}: {reason}")
+    _show_accounts(found)
     print("\nmissing: " + ("; ".join(missing) or "nothing"))
     print(json.dumps({"bench": "trust", "commit": commit(), "goals": GOALS, "rows": rows, "missing": list(missing)}))
+
+
+def _show_accounts(found: Sequence[Compared]) -> None:
+    print("\nwhat their blocks explain, by least squares; nats that one more block takes off; tau with what is named\n")
+    print(f"| part | of | explained | {' | '.join(FAMILIES)} | more blocks | SGU before attention |")
+    print(f"| --- | --- | --- | {'--- | ' * len(FAMILIES)}--- | --- |")
+    for each in found:
+        for side, told in each.accounts.items():
+            if told is not None:
+                cells = [f"{told.explained:.0%}", *(f"{nats:.3f}" for nats in told.buys.values())]
+                cells += [f"{told.by_count:.2f}", _number(told.by_order, "{:.2f}")]
+                print(f"| {each.part} | {side}, supernet {each.seed} | {' | '.join(cells)} |")
 
 
 def _cells(told: Trust, same_blocks: Agreement | None) -> list[str]:
