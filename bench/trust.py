@@ -23,6 +23,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -135,9 +136,12 @@ def main(arguments: Sequence[str] | None = None, sizes: Sizes | None = None) -> 
     parser.add_argument(
         "--text-folder", type=Path, default=KEPT / "par_text", help="of bench/par_text.py, for 12-slots"
     )
+    parser.add_argument("--uniform-share", type=float, help="of the search phase's paths, in place of the default")
     parser.add_argument("--show", action="store_true", help="print what is there instead")
     read = parser.parse_args(arguments)
     folders, sizes = Folders(read.folder, read.text_folder), sizes or Sizes()
+    if read.uniform_share is not None:  # a set-up of its own, whose scores stand apart
+        sizes = replace(sizes, method={**sizes.method, "uniform_share": read.uniform_share})
     if not read.show:
         fill(folders, sizes, read.parts, read.seeds, read.workers, read.limit)
     found = [compared(part, seed, folders, sizes) for part in read.parts for seed in range(read.seeds)]

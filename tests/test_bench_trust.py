@@ -101,6 +101,17 @@ def test_the_larger_stacks_are_scored_then_trained_where_no_one_has(
     assert len(alone) == 8
 
 
+def test_supernets_of_another_share_of_uniform_paths_stand_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(tmp_path, capsys, "--parts", "lookup")
+    fair = ("--parts", "lookup", "--uniform-share", "1")
+    assert run(tmp_path, capsys, *fair, "--show")["rows"] == []
+    (row,) = run(tmp_path, capsys, *fair)["rows"]
+    assert row["overall"]["n"] == 85
+    assert len({each.setup for each in scores_in(tmp_path / "own")}) == 2
+
+
 def test_scores_of_another_set_up_are_left_aside(tmp_path: Path) -> None:
     folders = Folders(tmp_path, tmp_path)
     other = replace(SIZES, method={**SIZES.method, "lr": 1e-3})
