@@ -12,6 +12,7 @@ import { fixed } from "../ui/format";
 import { Problem } from "../ui/Problem";
 import { Strip } from "../ui/Strip";
 import { counted, slotList } from "./model/format";
+import { ratioRange, type Said } from "./model/rules";
 
 interface Evidence {
   n_searches: number;
@@ -21,12 +22,6 @@ interface Evidence {
   blocks: number[];
   ratio: number | null;
   undecided: number;
-}
-
-interface Said {
-  statement: string;
-  verdict: string;
-  reason: string;
 }
 
 const WORDS: Record<string, string> = { supported: "better", suggested: "cannot tell", "not supported": "worse" };
@@ -105,12 +100,14 @@ export const RuleCard = memo(function RuleCard({
         <ul className="rule-statements">
           {statements.map((each) => {
             const said = each.evidence as unknown as Said;
+            const range = ratioRange(said);
             return (
               <li key={each.id}>
                 <span className="verdict" data-word={WORDS[said.verdict] ?? "cannot tell"}>
                   {said.verdict}
                 </span>{" "}
                 {said.statement}
+                {range && `; over the seeds ${range}`}
                 <p className="quieter">{said.reason}</p>
               </li>
             );
