@@ -107,7 +107,7 @@ export const RuleCard = memo(function RuleCard({
                   {said.verdict}
                 </span>{" "}
                 {said.statement}
-                {range && `; over the seeds ${range}`}
+                {range && `, ${range} over the seeds`}
                 <p className="quieter">{said.reason}</p>
               </li>
             );
