@@ -16,11 +16,13 @@ one thread a worker.
 
     python -m bench.trust [--parts python-docs 12-slots] [--seeds 1] [--workers 2] [--limit 1]
     python -m bench.trust --show
+    python -m bench.trust --stacks AAAFAFAFAFFF SSSSAS.FAAAA       of twelve slots: score these by the first supernet
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -33,7 +35,7 @@ from bench import enumerate as enumerated
 from bench import par_text
 from bench.kept import KEPT, commit, locked, mapping
 from bench.par_plan import COLUMNS as RUN_COLUMNS
-from bench.par_plan import RUNS, architecture_of, to_line
+from bench.par_plan import RUNS, Kept, architecture_of, to_line
 from bench.planted import setup_of
 from bench.trust_plan import (
     COLUMNS,
@@ -121,6 +123,18 @@ def fill(folders: Folders, sizes: Sizes, parts: Sequence[str], n_seeds: int, n_w
                 print(to_line(row).strip(), flush=True)
 
 
+def score_named(folders: Folders, sizes: Sizes, stacks: Sequence[str]) -> None:
+    """Print what the larger space's first supernet says of some stacks, beside validation alone with seed 0."""
+    par_text.measure(folders.text, sizes.text)
+    found, kept = scores_of(folders, sizes, (LARGER, 0, stacks)), Kept(folders.text)
+    alone = {each.path: row.val_nats for each in found if (row := kept.rows.get(kept.run(each.path))) is not None}
+    print("| stack | score, nats | validation alone, nats |\n| --- | --- | --- |")
+    for each in sorted(found, key=lambda score: score.nats):
+        print(f"| {each.path} | {each.nats:.3f} | {alone.get(each.path, float('nan')):.3f} |")
+    scores = {each.path: each.nats for each in found}
+    print(json.dumps({"bench": "trust", "commit": COMMIT, "scores": scores, "alone": alone}))
+
+
 def _append(file: int, text: str) -> None:
     os.write(file, text.encode())  # one call, so that a kill leaves whole lines
     os.fsync(file)
@@ -137,11 +151,15 @@ def main(arguments: Sequence[str] | None = None, sizes: Sizes | None = None) -> 
         "--text-folder", type=Path, default=KEPT / "par_text", help="of bench/par_text.py, for 12-slots"
     )
     parser.add_argument("--uniform-share", type=float, help="of the search phase's paths, in place of the default")
+    parser.add_argument("--stacks", nargs="+", metavar="STACK", help="of twelve slots, to score instead")
     parser.add_argument("--show", action="store_true", help="print what is there instead")
     read = parser.parse_args(arguments)
     folders, sizes = Folders(read.folder, read.text_folder), sizes or Sizes()
     if read.uniform_share is not None:  # a set-up of its own, whose scores stand apart
         sizes = replace(sizes, method={**sizes.method, "uniform_share": read.uniform_share})
+    if read.stacks:
+        score_named(folders, sizes, read.stacks)
+        return
     if not read.show:
         fill(folders, sizes, read.parts, read.seeds, read.workers, read.limit)
     found = [compared(part, seed, folders, sizes) for part in read.parts for seed in range(read.seeds)]

@@ -101,6 +101,17 @@ def test_the_larger_stacks_are_scored_then_trained_where_no_one_has(
     assert len(alone) == 8
 
 
+def test_named_stacks_are_scored_beside_their_trainings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    measure(tmp_path / "text", TINY)
+    kept = Kept(tmp_path / "text")
+    one, other = larger_stacks(Folders(tmp_path / "own", tmp_path / "text"), SIZES)[:2]
+    with (tmp_path / "text" / "runs.csv").open("w") as file:
+        file.write(",".join(RUN_COLUMNS) + "\n" + to_line(LargerRow(kept.run(one), 2.0, 3.0, 0.1, "")))
+    found = run(tmp_path, capsys, "--stacks", one, other)
+    assert found["scores"].keys() == {one, other}
+    assert found["alone"] == {one: 2.0}
+
+
 def test_supernets_of_another_share_of_uniform_paths_stand_apart(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
