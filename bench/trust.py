@@ -125,6 +125,7 @@ def fill(folders: Folders, sizes: Sizes, parts: Sequence[str], n_seeds: int, n_w
 
 def score_named(folders: Folders, sizes: Sizes, stacks: Sequence[str]) -> None:
     """Print what the larger space's first supernet says of some stacks, beside validation alone with seed 0."""
+    folders.own.mkdir(parents=True, exist_ok=True)
     par_text.measure(folders.text, sizes.text)
     found, kept = scores_of(folders, sizes, (LARGER, 0, stacks)), Kept(folders.text)
     alone = {each.path: row.val_nats for each in found if (row := kept.rows.get(kept.run(each.path))) is not None}
