@@ -2,8 +2,8 @@
 
 Four requests are estimated (nas/estimate.py) and then run to their end. Time is the processor's, of one thread, so
 that what else runs on the machine is left out of both; it is of all phases but the parsimony pass. Memory is what the
-trial itself held beside its weights and moments (nas/allocations.py), in some later steps and in each comparison of its
-parsimony pass, where it has one.
+trial itself held beside its weights (nas/allocations.py), in some later steps, moments included, and in each comparison
+of its parsimony pass, where it has one.
 
     python bench/estimate.py
 """
@@ -22,7 +22,7 @@ from nas.allocations import peak_bytes
 from nas.estimate import estimate
 from nas.search import Search
 
-STEPS = 100
+STEPS = 1000  # about the fewest that a trial of five candidates must have to be estimated
 REQUESTS: dict[str, dict[str, Any]] = {
     "straight-through, 4 slots": {"n_slots": 4, "alpha_estimator": "straight_through"},
     "two paths, in passes of 4 rows": {"n_slots": 4, "alpha_estimator": "two_path", "micro_batch": 4},
@@ -54,12 +54,13 @@ def row(space: dict[str, Any], method: dict[str, Any]) -> dict[str, float]:
     while search.pruning is not None and not search.done:
         held = max(held, peak_bytes(search.advance)[0])
     weights = sum(each.nbytes for each in search.weights.values())
+    assert search.pruning is None or not search.optimiser.state
     again = Search(request, parts=parts, table=costs)
     for _ in range(STEPS // 2):  # in the search phase: its weight and alpha steps
         again.advance()
-    held = max(held, peak_bytes(lambda: [again.advance() for _ in range(10)])[0])
+    held = max(held, 2 * weights + peak_bytes(lambda: [again.advance() for _ in range(10)])[0])
     return {
-        **{"estimated_bytes": found.memory_bytes, "bytes": 3 * weights + held},
+        **{"estimated_bytes": found.memory_bytes, "bytes": weights + held},
         **{"estimated_seconds": found.seconds, "seconds": seconds, "estimating_seconds": took},
     }
 

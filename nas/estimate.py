@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from statistics import median
 
 import torch
 
@@ -25,6 +26,7 @@ from nas.search import Search
 from nas.training import rows_at_once
 
 _ENDLESS = 10**7  # steps of a probe, so that it stays in one phase
+_ROUNDS = 3  # that are timed; what lies in the middle counts, since one of them may meet a busy machine
 _COMPARED = 2  # weight updates of each side of a comparison: from the second on fresh moments stand beside activations
 
 
@@ -74,7 +76,8 @@ def estimate(
         return clock() - began
 
     def step_s(probe: Search) -> float:
-        return seconds_of(lambda: [probe.advance() for _ in range(n_candidates)]) / n_candidates
+        rounds = [seconds_of(lambda: [probe.advance() for _ in range(n_candidates)]) for _ in range(_ROUNDS)]
+        return median(rounds) / n_candidates
 
     def with_alpha(probe: Search) -> tuple[Held, float, float, float]:
         """What it holds; seconds of a step, of a record and of scoring one path. It is of no use behind them."""
@@ -105,7 +108,7 @@ def estimate(
         "rank_s": (n_rankings * (n_slots * (n_candidates - 1) + 1) + n_looks * share) * score_s,
     }
     pass_ = _of_the_pass(method, n_slots, weight_s, record_s, score_s)
-    memory = {"weights": held.weights, "moments": held.moments, "remembered": held.remembered, **held.passing}
+    memory = {"weights": held.weights, "remembered": held.remembered, **held.passing}
     return Estimate(held.peak, sum(found.values()), sum(pass_.values()), {**memory, **found, **pass_})
 
 
@@ -130,9 +133,9 @@ def _of_the_pass(method: Method, n_slots: int, weight_s: float, record_s: float,
 
 
 def n_probing(request: SearchRequest) -> int:
-    """Weight updates that `estimate` makes: fair rounds until all is held, with alpha updates and without, three more
-    that are measured, and those of a comparison of the parsimony pass."""
-    n_rounds = 2 * _n_filling_rounds(request) + 3
+    """Weight updates that `estimate` makes: fair rounds until all is held, with alpha updates and without, those that
+    are measured, one for its memory, and those of a comparison of the parsimony pass."""
+    n_rounds = 2 * _n_filling_rounds(request) + 1 + 2 * _ROUNDS
     return n_rounds * len(request.space.candidates) + 2 * min(_COMPARED, request.method.prune_steps)
 
 
@@ -176,15 +179,15 @@ def _held(search: Search, device: str) -> Held:
     weights = sum(each.nbytes for each in search.weights.values())
     step, _ = peak_bytes(lambda: [search.advance() for _ in range(n_steps)], device)
     report, _ = peak_bytes(lambda: search.record(tokens_per_s=None, last=False), device)
-    passing = {"step": float(step), "report": float(report)}
-    return Held(float(weights), 2.0 * weights, remembered(search.streams.values()), passing)
+    passing = {"step": 2.0 * weights + step, "report": 2.0 * weights + report}
+    return Held(float(weights), remembered(search.streams.values()), passing)
 
 
 def _with_comparison(held: Held, search: Search, device: str) -> Held:
     """And with what a comparison of the parsimony pass holds, where one will be made.
 
-    It keeps the path's weights twice, and fresh moments of them: it is made on the path of the most weights, whatever
-    the table and a budget say of that. The search is of no other use behind it.
+    It keeps the path's weights twice, and fresh moments of them, where the search's own moments are gone: it is made on
+    the path of the most weights, whatever the table and a budget say of that. The search is of no other use behind it.
     """
     counts = search.space.parameters()
     heaviest = sorted(range(len(search.space.labels)), key=lambda number: counts[search.space.labels[number]])
@@ -192,6 +195,7 @@ def _with_comparison(held: Held, search: Search, device: str) -> Held:
     search.pressure.bounds = ()
     path = [max((n for n, may in enumerate(row) if may), key=heaviest.index) for row in search.space.allowed]
     pruning = Pruning(search, path) if search.method.prune_steps else None
+    search.optimiser.state.clear()
     bytes_ = 0.0 if pruning is None or pruning.done else float(peak_bytes(pruning.advance, device)[0])
     return replace(held, passing={**held.passing, "comparison": bytes_})
 

@@ -205,6 +205,7 @@ class Search:
             self._found += flips(self.winners, self._swapped_losses(), self.updates, self.space.labels)
         if self.method.prune_steps:
             begin, self.finalists = finalists(self, tuple(self._affordable_path()))
+            self.optimiser.state.clear()  # comparisons have moments of their own: twice the weights are free for them
             self.pruning = Pruning(self, begin)
 
     def _swapped_losses(self) -> Tensor:

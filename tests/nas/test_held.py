@@ -28,7 +28,7 @@ def test_rows_are_what_is_left_beside_weights_and_moments_by_what_one_more_takes
     """Whichever of its phases holds most: a step 10 bytes a row; a report 8 and 30 that no row has."""
 
     def held(n_rows: int) -> Held:
-        return Held(40.0, 60.0, 20.0, {"step": 10.0 * n_rows + 20, "report": 8.0 * n_rows + 22, "comparison": 0.0})
+        return Held(40.0, 20.0, {"step": 10.0 * n_rows + 80, "report": 8.0 * n_rows + 82, "comparison": 0.0})
 
     assert rows_with_room(held, 8, room) == (rows, 150)
 

@@ -22,7 +22,7 @@ from workers.inline import InlineTrials, run_local
 from workers.memory import check_room
 from workers.stages.estimate import FILE, foresee
 
-LONG = {"n_steps": 400, "lr": 8e-3, "alpha_lr": 0.1, "alpha_share": 0.3, "report_every": 50, "checkpoint_every": 100}
+LONG = {"n_steps": 640, "lr": 8e-3, "alpha_lr": 0.1, "alpha_share": 0.3, "report_every": 50, "checkpoint_every": 100}
 Events = list[tuple[str, dict[str, Any]]]
 
 
@@ -92,7 +92,7 @@ def made(request: SearchRequest, folder: Path) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        ({"method": {"n_steps": 379}}, "it needs 19 weight updates, more than a twentieth of a trial's 379"),
+        ({"method": {"n_steps": 619}}, "it needs 31 weight updates, more than a twentieth of a trial's 619"),
         (
             {
                 "ranges": [
