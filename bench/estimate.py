@@ -2,8 +2,8 @@
 
 Four requests are estimated (nas/estimate.py) and then run to their end. Time is the processor's, of one thread, so
 that what else runs on the machine is left out of both; it is of all phases but the parsimony pass. Memory is what the
-trial itself held beside its weights (nas/allocations.py), in some later steps, moments included, and in each comparison
-of its parsimony pass, where it has one.
+trial itself held beside its weights (nas/allocations.py), in the first steps of its search phase, a tenth of all,
+moments included, and in each comparison of its parsimony pass, where it has one.
 
     python bench/estimate.py
 """
@@ -56,9 +56,10 @@ def row(space: dict[str, Any], method: dict[str, Any]) -> dict[str, float]:
     weights = sum(each.nbytes for each in search.weights.values())
     assert search.pruning is None or not search.optimiser.state
     again = Search(request, parts=parts, table=costs)
-    for _ in range(STEPS // 2):  # in the search phase: its weight and alpha steps
+    for _ in range(request.method.warmup_steps):
         again.advance()
-    held = max(held, 2 * weights + peak_bytes(lambda: [again.advance() for _ in range(10)])[0])
+    for _ in range(STEPS // 10):
+        held = max(held, 2 * weights + peak_bytes(again.advance)[0])
     return {
         **{"estimated_bytes": found.memory_bytes, "bytes": weights + held},
         **{"estimated_seconds": found.seconds, "seconds": seconds, "estimating_seconds": took},

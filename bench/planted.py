@@ -12,7 +12,7 @@ alone, so a search can be told right from wrong. A seed passes when
 
 Three more parts see what the four tasks cannot: `layout` (shift-then-match where slots differ in what they may hold),
 `budget` (offset under a latency bound that the expected cost must have come down to by itself), and `few` (token-wise,
-half of its answers wrong, in 64 windows that the weights can learn by heart; any block is a loss on other data).
+half of its answers wrong, in 256 windows that the weights can learn by heart; any block is a loss on other data).
 
 Set-up: that of bench/enumerate.py (T 64, D 64, positions by task, 2,048 tokens a batch, constant rate) and the method's
 defaults; what is not default stands in METHOD, the same for all. Latencies are an additive fit to the stored costs.
@@ -31,10 +31,9 @@ import csv
 import hashlib
 import json
 import math
-import multiprocessing
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from itertools import pairwise, product
@@ -47,7 +46,7 @@ from torch import Generator
 
 from bench import enumerate as enumerated
 from bench.broken import ENGINES, SOUND
-from bench.kept import KEPT, commit, line, locked
+from bench.kept import KEPT, commit, line, locked, mapping
 from nas.budgets import bounds
 from nas.config.request import SearchRequest, read_request
 from nas.config.task import DataSizes, Task
@@ -83,7 +82,7 @@ METHOD: dict[str, Any] = {"batch_size": enumerated.TOKENS // LENGTH, "lr_schedul
 # No slot may stand in for another: S, then A or M. Were A allowed twice, AA would do whatever alpha says (measured).
 LAYOUT = [{"forbidden": ["attention", "mgk"]}, {"forbidden": ["sgu"]}, {"forbidden": ["attention", "mgk", "sgu"]}]
 BUDGET_MS, OVER = 2.0, 1.1  # of a network; the expected cost may be over by this factor
-FEW_WINDOWS, WRONG = 64, 0.5
+FEW_WINDOWS, WRONG = 256, 0.5
 MIXERS, CONTENT = "ASM", "AM"
 RESULTS = "results.csv"
 _FINE = 1e-6  # of sums of floats
@@ -406,22 +405,15 @@ def fill(folder: Path, engine: str, parts: Sequence[str], n_seeds: int, n_worker
         if not (folder / RESULTS).exists():
             (folder / RESULTS).write_text(line(COLUMNS))
         known = set(load(folder).rows)
-        for result, rows in _judged(wanted, n_workers):
-            for row in rows:
-                if row.run not in known:
-                    known.add(row.run)
-                    os.write(trainings, line(to_values(row)).encode())
-            with (folder / RESULTS).open("a") as file:
-                file.write(line([str(getattr(result, name)) for name in COLUMNS]))
-            print(_told(result), flush=True)
-
-
-def _judged(wanted: Sequence[tuple[str, str, int, Path]], n_workers: int) -> Iterator[tuple[Result, list[Row]]]:
-    if n_workers == 1:
-        yield from (judged(*each) for each in wanted)
-        return
-    with multiprocessing.get_context("spawn").Pool(n_workers) as pool:
-        yield from pool.imap_unordered(_judge, wanted)
+        with mapping(n_workers) as run:
+            for result, rows in run(_judge, wanted):
+                for row in rows:
+                    if row.run not in known:
+                        known.add(row.run)
+                        os.write(trainings, line(to_values(row)).encode())
+                with (folder / RESULTS).open("a") as file:
+                    file.write(line([str(getattr(result, name)) for name in COLUMNS]))
+                print(_told(result), flush=True)
 
 
 def _judge(wanted: tuple[str, str, int, Path]) -> tuple[Result, list[Row]]:

@@ -6,10 +6,11 @@ the derived stack right, by points 1 to 4 of bench/planted.py; how many blocks m
 own leading path, before the pass; and the processor time of the search. Seeds are those of the defaults, so surpluses
 are compared seed by seed. A rate of few seeds tells little: its interval stands beside it.
 
-Set-up: that of bench/planted.py. Rows are appended to the folder as they come, so it may be killed; what is there under
-the same set-up is not made again.
+Set-up: that of bench/planted.py, with half of its updates by default, since with all of them the defaults are always
+right and nothing could help. Rows are appended to the folder as they come, so it may be killed; what is there under the
+same set-up is not made again.
 
-    python -m bench.remedies [--remedies defaults dropout ...] [--tasks lookup ...] [--seeds 3]
+    python -m bench.remedies [--remedies defaults dropout ...] [--tasks lookup ...] [--seeds 3] [--updates 1200]
     python -m bench.remedies --show
 """
 
@@ -22,6 +23,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import product
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -29,7 +31,7 @@ from typing import Any
 import torch
 
 from bench.broken import SOUND
-from bench.kept import KEPT, commit, line, locked, paired
+from bench.kept import KEPT, commit, line, locked, mapping, paired
 from bench.planted import METHOD, Trainings, request_of, searched, setup_of, wilson, wrong_stack
 from nas.data.enumerated import EMPTY, PLANTED, RUN_COLUMNS, RUNS, Row, load, to_values
 
@@ -126,29 +128,38 @@ def results_in(folder: Path) -> list[Result]:
 
 
 def fill(
-    folder: Path, remedies: Sequence[str], tasks: Sequence[str], n_seeds: int, method: Mapping[str, Any] = METHOD
+    folder: Path,
+    remedies: Sequence[str],
+    tasks: Sequence[str],
+    n_seeds: int,
+    method: Mapping[str, Any] = METHOD,
+    n_workers: int = 1,
 ) -> None:
     """Run what is missing, seed by seed over all tasks and remedies, and append what comes of it."""
     with locked(folder / RESULTS, COLUMNS) as results, locked(folder / RUNS, RUN_COLUMNS) as trainings:
         there = {(each.remedy, each.task, each.seed, each.setup) for each in results_in(folder)}
         known = set(load(folder).rows)
-        for seed in range(n_seeds):
-            for task in tasks:
-                for remedy in remedies:
-                    setup = setup_of(request_of(task, seed, {**method, **REMEDIES[remedy]}))
-                    if (remedy, task, seed, setup) in there:
-                        continue
-                    result, rows = judged(remedy, task, seed, folder, method)
-                    for row in rows:
-                        if row.run not in known:
-                            known.add(row.run)
-                            os.write(trainings, line(to_values(row)).encode())
-                    os.write(results, line([str(getattr(result, name)) for name in COLUMNS]).encode())
-                    print(
-                        f"{remedy} {task} seed {seed}: {result.leading or '-'} -> {result.stack or '-'}, "
-                        f"{result.cpu_s:.0f} s, {result.wrong or 'right'}",
-                        flush=True,
-                    )
+        wanted = [
+            (remedy, task, seed, folder, method)
+            for seed, task, remedy in product(range(n_seeds), tasks, remedies)
+            if (remedy, task, seed, setup_of(request_of(task, seed, {**method, **REMEDIES[remedy]}))) not in there
+        ]
+        with mapping(n_workers) as run:
+            for result, rows in run(_judge, wanted):
+                for row in rows:
+                    if row.run not in known:
+                        known.add(row.run)
+                        os.write(trainings, line(to_values(row)).encode())
+                os.write(results, line([str(getattr(result, name)) for name in COLUMNS]).encode())
+                print(
+                    f"{result.remedy} {result.task} seed {result.seed}: {result.leading or '-'} -> "
+                    f"{result.stack or '-'}, {result.cpu_s:.0f} s, {result.wrong or 'right'}",
+                    flush=True,
+                )
+
+
+def _judge(wanted: tuple[str, str, int, Path, Mapping[str, Any]]) -> tuple[Result, list[Row]]:
+    return judged(*wanted)
 
 
 def show(
@@ -202,12 +213,15 @@ def main() -> None:
     )
     parser.add_argument("--tasks", nargs="+", choices=PLANTED, default=list(PLANTED), metavar="TASK")
     parser.add_argument("--seeds", type=int, default=3, help="searches of each remedy and task")
+    parser.add_argument("--updates", type=int, default=1200, help="of a search, before its parsimony pass")
+    parser.add_argument("--workers", type=int, default=1, help="processes, one thread each")
     parser.add_argument("--folder", type=Path, default=KEPT / "remedies", help="of what is kept")
     parser.add_argument("--show", action="store_true", help="print what is there")
     read = parser.parse_args()
+    method = {**METHOD, "n_steps": read.updates}
     if not read.show:
-        fill(read.folder, read.remedies, read.tasks, read.seeds)
-    show(read.folder, read.remedies, read.tasks, read.seeds)
+        fill(read.folder, read.remedies, read.tasks, read.seeds, method, read.workers)
+    show(read.folder, read.remedies, read.tasks, read.seeds, method)
 
 
 if __name__ == "__main__":
