@@ -140,7 +140,8 @@ class Pruning:
         if sign < 0:
             return max(self._luck * error, least)
         together = max(self._effect(self._given + gap)[1], least)
-        return min(max(error, least), together - float(self._given.double().mean()))
+        # Two edits may cancel, so that their sum is surer than the first alone; what costs nothing still has room.
+        return max(0.0, min(max(error, least), together - float(self._given.double().mean())))
 
     def _is_open(self, gaps: Sequence[Tensor], ends: Sequence[int], sign: int) -> bool:
         """Whether a first look, `gaps` behind the updates of `ends`, may still turn: a gap that is too large is closing
@@ -149,7 +150,7 @@ class Pruning:
         room = self._room(gaps[-1], sign)
         if nats <= room:
             return sign < 0 and nats > error
-        forecast = _forecast([float(gap.mean()) for gap in gaps], ends, self.search.method.prune_steps)
+        forecast = _forecast([float(gap.double().mean()) for gap in gaps], ends, self.search.method.prune_steps)
         return forecast <= _SLACK * room
 
     def _gaps(self, variant: Sequence[int], ends: Sequence[int]) -> list[Tensor]:

@@ -150,6 +150,19 @@ def test_what_edits_give_away_adds_up() -> None:
     assert not pruning._given.any()
 
 
+def test_an_edit_that_costs_nothing_has_room_though_it_makes_the_sum_surer() -> None:
+    """Its windows win where those of the edit before lost: the sum's error is then below what is given away."""
+    pruning = Pruning(search_of(planted("offset", prune_nats=0.001, prune_steps=60)), [SGU, SGU])
+    drawn = torch.randn(64, generator=torch.Generator().manual_seed(0))
+    lost = 0.010 + 0.09 * (drawn - drawn.mean())
+    pruning._accept(0, FFN, lost)
+    better = -0.0005 - 0.06 * (drawn - drawn.mean())
+    _, error = pruning._effect(lost + better)
+    assert 0 < error < float(lost.mean())
+    assert pruning._room(better, 1) == 0 > float(better.mean())
+    assert not pruning._is_open([0.0015 + better, better], [7, 15], 1)  # nothing to forecast
+
+
 # -- the room of a budget ---------------------------------------------------------------------------------------------
 
 
