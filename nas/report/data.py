@@ -24,6 +24,7 @@ class Step:
     tau: float | None = None
     expected_ms: float | None = None
     probabilities: Matrix = ()  # (L, K), of some steps alone; () otherwise
+    z: Matrix = ()  # (L, K) of each alpha's gradient; () where it was not told
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from nas.report.steps import with_matrices
 
 _LEVELS = 20  # of lightness, so that a picture of many cells stays small
 _FULL = 0.8  # from here on a cell has its own colour, whatever it stands on
-_NUMBERS_FIT = 24.0
+_NUMBERS_FIT = 36.0
 _LETTERS_FIT = 12.0
 MOST_SEEDS = 12  # that are drawn
-_ROW = 18.0
+_ROW, _ROW_WITH_Z = 18.0, 30.0
 
 Boxes = dict[tuple[str, float], list[tuple[float, float, float, float]]]
 
@@ -53,12 +53,14 @@ def origin(seed: Seed, data: ReportData) -> list[str | Ref]:
 
 
 def _at_the_end(data: ReportData, seed: Seed, labels: Sequence[str], drawn: Looks) -> Picture:
-    rows = seed.evidence.probabilities
+    rows, z = seed.evidence.probabilities, seed.evidence.z
     axis = Axis(len(rows))
+    numbered = axis.column >= _NUMBERS_FIT  # each with its z below it, where that was told
+    height = _ROW_WITH_Z if numbered and z else _ROW
     boxes: Boxes = {}
     over: list[str] = []
     for column, label in enumerate(labels):
-        y = 4 + column * _ROW
+        y = 4 + column * height
         look = drawn.get(label, UNKNOWN)
         over.append(axis.name(y + 13, f"{look.letter} {label}"))
         for slot, row in enumerate(rows):
@@ -67,20 +69,25 @@ def _at_the_end(data: ReportData, seed: Seed, labels: Sequence[str], drawn: Look
                 continue
             share = _shade(value)
             if share:
-                boxes.setdefault((look.colour, share), []).append((axis.x(slot), y, axis.column - 1, _ROW - 1))
-            if axis.column >= _NUMBERS_FIT:
+                boxes.setdefault((look.colour, share), []).append((axis.x(slot), y, axis.column - 1, height - 1))
+            if numbered:
                 ink = look.ink if value >= _FULL else None
                 kind = "b" if ink else "t q"
                 over.append(svg.words(axis.x(slot + 0.5), y + 13, f"{value * 100:.0f}", kind, "middle", ink))
-    bottom = 4 + len(labels) * _ROW
+                if z:
+                    told = words.signed(z[slot][column], 1)
+                    over.append(svg.words(axis.x(slot + 0.5), y + 25, told, "t" if ink else "t q", "middle", ink))
+    bottom = 4 + len(labels) * height
     for slot in seed.by_chance:
         over.append(svg.words(axis.x(slot + 0.5), bottom + 11, "?", "t b", "middle"))
     title = f"Seed {seed.seed} after {words.count(seed.evidence.step, 'update')}"
+    below = ", z of its alpha's gradient below it" if z else ""
     meaning = (
         "Candidates from top to bottom, slots from left to right; a cell is the fuller of its colour the more probable "
-        "it is, its number is the probability in per cent. ? under a slot: undecided by alpha."
+        f"it is{f', its number is the probability in per cent{below}' if numbered else ''}. "
+        "? under a slot: undecided by alpha."
     )
-    ground = [axis.ground(4 + column * _ROW, _ROW - 1) for column in range(len(labels))]
+    ground = [axis.ground(4 + column * height, height - 1) for column in range(len(labels))]
     drawing = svg.drawing(
         f"end-{seed.seed}", axis.width, bottom + 30, title, meaning,
         [*ground, *svg.cells(boxes), *over, *axis.numbers(bottom + 25)],
@@ -157,12 +164,16 @@ def _time_table(data: ReportData, seed: Seed, steps: Sequence[Step], labels: Seq
     leaders = [_leaders(step.probabilities, labels) for step in steps]
     rows: list[tuple[Line, ...]] = []
     for slot in range(len(seed.evidence.probabilities)):
-        cells = [
-            f"{'tie' if label is None else drawn.get(label, UNKNOWN).letter} {words.fixed(value, 2)}"
-            for label, value in (each[slot] for each in leaders)
-        ]
+        cells = []
+        for step, (label, value) in zip(steps, (each[slot] for each in leaders), strict=True):
+            z = step.z[slot][labels.index(label)] if label is not None and step.z else None
+            behind = "" if z is None else f" (z {words.signed(z, 1)})"
+            cells.append(
+                f"{'tie' if label is None else drawn.get(label, UNKNOWN).letter} {words.fixed(value, 2)}{behind}"
+            )
         rows.append((str(slot + 1), *cells))
-    caption = [f"seed {seed.seed}, most probable candidate and its probability, by weight updates", *origin(seed, data)]
+    about = "its probability and z" if any(step.z for step in steps) else "its probability"
+    caption = [f"seed {seed.seed}, most probable candidate, {about}, by weight updates", *origin(seed, data)]
     head = ("slot", *(str(step.step) for step in steps))
     return Table(caption, head, tuple(rows), frozenset(range(len(head))), folded=True)
 

@@ -24,6 +24,7 @@ def with_matrices(steps: Sequence[Item], n_slots: int) -> tuple[Item, ...]:
 
 def step_of(record: Mapping[str, Any]) -> Step:
     """Of a step record, as JSON or as the columns of a row."""
+    probabilities, z = read.matrix(record.get("probabilities")), read.matrix(record.get("z"))
     return Step(
         step=read.whole(record.get("step")) or 0,
         train_loss=read.number(record.get("train_loss")),
@@ -32,5 +33,6 @@ def step_of(record: Mapping[str, Any]) -> Step:
         val_loss_argmax=read.number(record.get("val_loss_argmax")),
         tau=read.number(record.get("tau")),
         expected_ms=read.number(record.get("expected_ms")),
-        probabilities=read.matrix(record.get("probabilities")),
+        probabilities=probabilities,
+        z=z if [*map(len, z)] == [*map(len, probabilities)] else (),
     )

@@ -61,6 +61,10 @@ def test_a_search_under_way_is_reported_as_far_as_it_came(service: Running, clai
         ["0.250 (z +0.0)", "0.375 (z +0.0)", "0.375 (z +0.0)"],
     ]
     assert [row[-1] for row in rows] == ["", "undecided"]
+    over_time = page.table("seed 0, most probable candidate, its probability and z").rows[1:]
+    assert over_time[0][1:] == ["A 0.75 (z -4.5)"] * 3
+    assert "75" in page.words
+    assert "-4.5" in page.words  # in the picture, below its number
     for place in origins.values():
         if not place.endswith("/report"):
             assert service.http.get(place.removeprefix("GET ")).status_code == 200, place
