@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from bench import blocks, kept, listops, replay_mgk, replay_sgu
+from bench import blocks, faster, kept, listops, replay_mgk, replay_sgu
 from nas.blocks.base import Context
 from nas.blocks.mgk import MixtureOfGaussianKeys
 from nas.config.task import Task
@@ -97,6 +97,22 @@ def test_the_bench_of_the_blocks_runs(capsys: pytest.CaptureFixture[str]) -> Non
     assert last["bench"] == "blocks"
     for table in ("causal", "both_sides", "toeplitz", "linear", "incremental"):
         assert all(row["median"] > 0 for row in last[table])
+
+
+def test_optimisers_are_compared_over_the_same_weights(capsys: pytest.CaptureFixture[str]) -> None:
+    """What is compiled is left out: it takes half a minute a block."""
+    rows = faster.optimiser_table(blocks.QUICK)
+    assert [row.first for row in rows] == ["fused", "grouped"]
+    assert all(row.second == "one by one" and row.median > 0 for row in rows)
+    module = blocks.make("ffn", blocks.QUICK.shape(blocks.QUICK.tokens))
+    torch.manual_seed(0)
+    plain = blocks.training(module, 2, 32, 16)()
+    torch.manual_seed(0)
+    low = faster.lowered(module, blocks.QUICK)()
+    assert isinstance(plain, tuple)
+    assert isinstance(low, tuple)
+    for one, other in zip(plain, low, strict=True):
+        assert torch.allclose(one, other, atol=0.05 * float(one.abs().max()))
 
 
 def test_the_replay_of_the_gating_ablation_runs(

@@ -25,6 +25,7 @@ from nas.measure import PairedLatency, Verdict, elsewhere, verdict
 from nas.steps import StepRecord
 
 _MOST_CORRECTIONS = 3
+INTERLEAVED = "interleaved parent"  # what a ratio is of, as a comparison names it
 _LOOKS = 3  # architectures that may be timed for each of the k best
 
 Timing = Callable[[Sequence[str], Sequence[str]], PairedLatency]
@@ -174,6 +175,37 @@ def more_within(
         if budget is None or timed is None or not _is_over(timed, budget):
             found.append(Within(architecture, timed, ()))
     return found
+
+
+def timed_again(
+    budget: LatencyBudget | None, told: Sequence[Mapping[str, Any]], timed: PairedLatency, against: str
+) -> str | None:
+    """What to say where a network that was timed when it was derived is timed once more at the end, and the two differ.
+
+    Args:
+        budget: on latency, if any.
+        told: its bounds as it was derived (`kept`).
+        timed: the later timing, at the first serve mode.
+        against: what the later timing is beside.
+
+    Returns:
+        One line where the intervals lie apart, or the later one lies beyond the bound; None: they agree, or there is
+        nothing to compare.
+    """
+    before = next((each for each in told if each["name"] == "latency" and each["measured"] is not None), None)
+    if budget is None or before is None or before["low"] == before["high"]:  # the parent itself has no interval
+        return None
+    if budget.ms is None and against != INTERLEAVED:
+        return None
+    taken, low, high, allowed, unit = _taken(timed, budget)
+    apart, over = low > before["high"] or high < before["low"], verdict(low, high, allowed) == "over"
+    if not apart and (not over or before["verdict"] == "over"):
+        return None
+    return (
+        f"the derived network took {before['measured']:.3f} {unit} when it was derived ({before['low']:.3f} to "
+        f"{before['high']:.3f}) and {taken:.3f} at the end ({low:.3f} to {high:.3f}), the budget is {allowed:.4g}: the "
+        "machine was not the same in both, so the truth may lie anywhere between; a quiet machine tells it"
+    )
 
 
 def _beside_parent(

@@ -15,6 +15,7 @@ from nas.config.request import SearchRequest
 from nas.config.task import Task
 from nas.cost import LatencyTable
 from nas.measure import PairedLatency
+from workers.budget import timed_again
 from workers.folder import write_json
 from workers.software import software
 from workers.stages.compare import compare, compare_layouts, describe_layouts
@@ -66,6 +67,7 @@ def run_search(request: SearchRequest, store: Store, trials: TrialRunner) -> dic
         trained = retrain(inputs, searched, derived, store, trials)
         winner, parent = trained.derived, trained.parent
         comparison = compare(inputs, trained, store, trials)
+        _tell_if_timed_apart(inputs, winner, comparison, store)
         others = [name for name in trained.layouts if name not in ("derived", "teacher")]
         comparisons = compare_layouts(
             inputs, "derived", others, trained.layouts, store, trials, untimed=trained.runners_up
@@ -103,6 +105,14 @@ def run_search(request: SearchRequest, store: Store, trials: TrialRunner) -> dic
     write_json(path, result)
     store.result(result, path, file_sha256(path))
     return result
+
+
+def _tell_if_timed_apart(inputs: Inputs, winner: Retrained, comparison: Comparison | None, store: Store) -> None:
+    if comparison is not None:
+        bounds = winner.derived.entry["bounds"]
+        told = timed_again(inputs.request.budget.latency, bounds, comparison.latency, comparison.against)
+        if told is not None:
+            store.warn(told)
 
 
 def _describe(inputs: Inputs, searched: Searched, derived: list[Derived], store: Store) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from nas.budgets import BoundedCost, bounds
 from nas.config.method import Method
+from nas.derive import derive_record
 from nas.pressure import Pressure
 from nas.search import Search
 from tests import tiny
@@ -266,7 +267,11 @@ def test_the_dual_meets_its_target_by_itself_in_a_simulated_trainer(start: str, 
 
 
 def searched(
-    latency: dict[str, float] | None, n_steps: int = 300, report_every: int = 10, **milliseconds: float
+    latency: dict[str, float] | None,
+    n_steps: int = 300,
+    report_every: int = 10,
+    prune_steps: int = 0,
+    **milliseconds: float,
 ) -> Search:
     """A real search in which attention in each of two slots is worth its time."""
     request = tiny.request(
@@ -274,7 +279,7 @@ def searched(
         method={
             "n_steps": n_steps, "warmup_share": 0.3, "settle_share": 0.0, "batch_size": 16, "lr": 1e-2,
             "lr_warmup_steps": 10, "alpha_lr": 0.1, "alpha_share": 0.3, "alpha_draws": 2, "tau_start": 1.0,
-            "tau_end": 0.5, "report_every": report_every, "checkpoint_every": 400,
+            "tau_end": 0.5, "report_every": report_every, "checkpoint_every": 400, "prune_steps": prune_steps,
         },
         budget={"latency": latency},
     )  # fmt: skip
@@ -294,6 +299,18 @@ def test_two_budgets_end_in_different_stacks_on_real_training_and_near_their_tar
     for ms, (_, expected) in ends.items():
         assert expected is not None
         assert 0.7 * ms < expected < 1.1 * ms
+
+
+def test_two_budgets_end_in_different_derived_stacks_their_pass_included() -> None:
+    derived = {}
+    for ms in (2.0, 4.5):
+        search = searched({"ms": ms}, prune_steps=20)
+        table = tiny.table(search.space)
+        *_, last = search.run()
+        found = derive_record(search.request, table, last, bounds(search.request, table))
+        derived[ms] = sorted(found.labels)
+        assert table.predict_ms(found, search.space) <= ms
+    assert derived == {2.0: ["identity", "identity"], 4.5: ["attention", "identity"]}
 
 
 def test_the_dual_is_in_the_records_and_no_sooner_than_the_pressure() -> None:

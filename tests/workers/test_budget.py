@@ -14,7 +14,7 @@ from nas.cost import parameters as parameters_of
 from nas.measure import PairedLatency
 from nas.steps import StepRecord
 from tests import tiny
-from workers.budget import derive_within, kept, more_within, unconfirmed
+from workers.budget import INTERLEAVED, derive_within, kept, more_within, timed_again, unconfirmed
 
 # attention 3 ms, ffn 2, identity 0, sgu 2.5, mgk 3.5, offset 1; both slots want mgk, then attention, sgu, ffn, identity
 WANTED = [0.3, 0.15, 0.05, 0.2, 0.3001]
@@ -182,3 +182,31 @@ def test_each_bound_is_told_with_target_prediction_expectation_measurement_and_v
     assert (parameters["expected"], parameters["verdict"]) == (None, "over")
     (untimed, _) = kept(smaller, table, architecture, None, None)
     assert (untimed["measured"], untimed["verdict"]) == (None, "cannot tell")
+
+
+@pytest.mark.parametrize(
+    ("latency", "first", "later", "against", "told"),
+    [
+        ({"ratio_to_parent": 1.0}, timed(5.4, 6.0, half=0.05), timed(5.8, 6.0, half=0.05), INTERLEAVED, None),
+        ({"ratio_to_parent": 1.0}, timed(5.4, 6.0, half=0.05), timed(6.0, 6.0, half=0.02), INTERLEAVED, "1.000"),
+        ({"ratio_to_parent": 0.9}, timed(5.4, 6.0, half=0.05), timed(5.7, 6.0, half=0.04), INTERLEAVED, "0.950"),
+        ({"ratio_to_parent": 0.8}, timed(5.4, 6.0, half=0.05), timed(5.6, 6.0, half=0.04), INTERLEAVED, None),
+        ({"ratio_to_parent": 1.0}, timed(5.4, 6.0, half=0.05), timed(9.0, 6.0, half=0.02), "present model", None),
+        ({"ratio_to_parent": 1.0}, timed(6.0, 6.0), timed(6.1, 6.0, half=0.01), INTERLEAVED, None),
+        ({"ms": 6.0}, timed(5.4, 5.4, half=0.05), timed(9.0, 6.0, half=0.02), "present model", "9.000"),
+        ({"ms": 6.0}, None, timed(9.0, 6.0, half=0.02), INTERLEAVED, None),
+        (None, None, timed(9.0, 6.0, half=0.02), INTERLEAVED, None),
+    ],
+    ids=["agrees", "apart", "beyond the bound", "was over before", "of another", "the parent", "ms", "untimed", "free"],
+)
+def test_a_second_timing_that_lies_apart_from_the_first_is_told(
+    latency: dict[str, float] | None, first: PairedLatency | None, later: PairedLatency, against: str, told: str | None
+) -> None:
+    request, table = search(latency)
+    bounds = kept(request, table, interleaved(request.space), RECORD, first)
+    found = timed_again(request.budget.latency, bounds, later, against)
+    assert (found is not None) == (told is not None)
+    if found is not None and told is not None:
+        assert f" and {told} at the end (" in found
+        assert found.startswith("the derived network took ")
+        assert "the machine was not the same in both" in found

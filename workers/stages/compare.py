@@ -16,6 +16,7 @@ from nas.config.task import Task
 from nas.measure import PairedLatency, compare_latency
 from nas.retrain import build
 from nas.student import half_width
+from workers.budget import INTERLEAVED
 from workers.folder import write_json
 from workers.stages.passed_on import Comparison, Inputs, Retrained, Trained
 from workers.stages.power import bits_per_unit
@@ -37,7 +38,7 @@ def compare(inputs: Inputs, trained: Trained, store: Store, trials: TrialRunner)
         return None
     modes = range(len(inputs.request.task.serve))
     latencies = _timed(inputs, derived, parent, modes, store, trials)
-    against = "present model" if parent.derived.role == "present" else "interleaved parent"
+    against = "present model" if parent.derived.role == "present" else INTERLEAVED
     return Comparison(_quality(derived, parent, inputs.request.task), latencies, against)
 
 
