@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,10 +12,12 @@ from nas.architecture import interleaved
 from nas.config.request import SearchRequest
 from nas.cost import LatencyTable
 from nas.cost import parameters as parameters_of
-from nas.measure import PairedLatency
+from nas.data.corpora import text_file
+from nas.measure import PairedLatency, verdict
 from nas.steps import StepRecord
 from tests import tiny
 from workers.budget import INTERLEAVED, derive_within, kept, more_within, timed_again, unconfirmed
+from workers.inline import run_local
 
 # attention 3 ms, ffn 2, identity 0, sgu 2.5, mgk 3.5, offset 1; both slots want mgk, then attention, sgu, ffn, identity
 WANTED = [0.3, 0.15, 0.05, 0.2, 0.3001]
@@ -210,3 +213,22 @@ def test_a_second_timing_that_lies_apart_from_the_first_is_told(
         assert f" and {told} at the end (" in found
         assert found.startswith("the derived network took ")
         assert "the machine was not the same in both" in found
+
+
+def test_a_bound_is_held_against_what_is_timed_here_with_a_table_measured_here(tmp_path: Path) -> None:
+    """No made-up milliseconds: a table of this machine, a network derived by it, and both timed in turns."""
+    request = tiny.request(
+        space={"candidates": ["attention", "ffn", "identity"], "n_slots": 4},
+        task={"dataset": "letters", "train_length": 16, "serve": [{"batch": 2, "query_length": 16}]},
+        method={"n_steps": 60, "lr": 8e-3, "prune_steps": 4, "prune_windows": 16, "report_every": 20},
+        budget={"latency": {"ratio_to_parent": 0.7}},
+        retrain={"n_steps": 2, "baselines": ["interleaved"]},
+    )
+    files = {"letters": text_file(tiny.text(), tmp_path)}
+    result = run_local(request, tmp_path / "search", files, lambda kind, data: None)
+    (bound,) = (each for each in result["derived"]["bounds"] if each["name"] == "latency")
+    assert bound["target"] == pytest.approx(0.7)
+    assert bound["predicted"] <= 0.7 + 1e-6
+    assert bound["low"] <= bound["measured"] <= bound["high"]
+    assert bound["verdict"] == verdict(bound["low"], bound["high"], 0.7)
+    assert result["derived"]["string"] != result["parent"]["string"]
