@@ -152,12 +152,14 @@ def main(arguments: Sequence[str] | None = None, sizes: Sizes | None = None) -> 
         "--text-folder", type=Path, default=KEPT / "par_text", help="of bench/par_text.py, for 12-slots"
     )
     parser.add_argument("--uniform-share", type=float, help="of the search phase's paths, in place of the default")
+    parser.add_argument("--updates", type=int, help="of a supernet, in place of the default")
     parser.add_argument("--stacks", nargs="+", metavar="STACK", help="of twelve slots, to score instead")
     parser.add_argument("--show", action="store_true", help="print what is there instead")
     read = parser.parse_args(arguments)
     folders, sizes = Folders(read.folder, read.text_folder), sizes or Sizes()
-    if read.uniform_share is not None:  # a set-up of its own, whose scores stand apart
-        sizes = replace(sizes, method={**sizes.method, "uniform_share": read.uniform_share})
+    asked = {"uniform_share": read.uniform_share, "n_steps": read.updates}
+    changed = {name: value for name, value in asked.items() if value is not None}
+    sizes = replace(sizes, method={**sizes.method, **changed})  # a set-up of its own, whose scores stand apart
     if read.stacks:
         score_named(folders, sizes, read.stacks)
         return
