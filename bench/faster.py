@@ -3,7 +3,7 @@
 Forward and backward of each kind of block alone, plain, by `torch.compile` and under bfloat16 autocast; one AdamW step
 over the weights of a model of six slots, fused, grouped (`foreach`) and tensor by tensor. One thread, its processor
 time, in the same rounds in a new order each; a ratio is the median over the rounds, with its quartiles. Compiling is
-timed apart. What is the default here and what is not follows from this table (docs/decisions.md).
+timed apart. Blocks are not compiled, AdamW is fused and float32 is the default for what this says (docs/benchmarks.md).
 
     python -m bench.faster [--quick] [--rounds 9]
 """

@@ -35,9 +35,9 @@ class Estimate:
     """Of one trial.
 
     Args:
-        memory_bytes: held at the peak where the supernet lives: weights, moments, remembered inputs, and the most that
-            a step, a report or a comparison of the parsimony pass holds beside them; a comparison of the heaviest path
-            that there may be.
+        memory_bytes: held at the peak where the supernet lives: weights, remembered inputs, and the most that a step or
+            a report with AdamW's moments, or a comparison of the parsimony pass with its own, holds beside them; a
+            comparison of the heaviest path that there may be.
         seconds: of all phases but the parsimony pass.
         prune_seconds: of the parsimony pass with its looks at held-out windows and its records, at most: how many
             comparisons it makes is known only in the end.

@@ -549,6 +549,7 @@ class Search:
         self._reported = _Reported(self.step, self.alphas.probabilities(), self.alphas.n_updates)
         self.finalists = [(tuple(path), nats) for path, nats in state.get("finalists", ())]  # none of before there were
         if state["pruning"] is not None:
+            self.optimiser.state.clear()  # checkpoints of before kept the supernet's moments in the pass
             self.pruning = Pruning(self, state["pruning"]["path"])
             self.pruning.restore(checkpoint.prefixed("pruning", tensors), state["pruning"])
 

@@ -99,11 +99,13 @@ def test_the_bench_of_the_blocks_runs(capsys: pytest.CaptureFixture[str]) -> Non
         assert all(row["median"] > 0 for row in last[table])
 
 
-def test_optimisers_are_compared_over_the_same_weights(capsys: pytest.CaptureFixture[str]) -> None:
-    """What is compiled is left out: it takes half a minute a block."""
+def test_optimisers_are_timed_against_the_plain_one() -> None:
     rows = faster.optimiser_table(blocks.QUICK)
-    assert [row.first for row in rows] == ["fused", "grouped"]
-    assert all(row.second == "one by one" and row.median > 0 for row in rows)
+    assert [(row.first, row.second) for row in rows] == [("fused", "one by one"), ("grouped", "one by one")]
+
+
+def test_a_block_that_is_timed_in_bfloat16_has_the_gradients_of_the_plain_one() -> None:
+    """To what eight bits tell. What is compiled is left out: it takes half a minute a block."""
     module = blocks.make("ffn", blocks.QUICK.shape(blocks.QUICK.tokens))
     torch.manual_seed(0)
     plain = blocks.training(module, 2, 32, 16)()

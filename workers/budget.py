@@ -201,10 +201,15 @@ def timed_again(
     apart, over = low > before["high"] or high < before["low"], verdict(low, high, allowed) == "over"
     if not apart and (not over or before["verdict"] == "over"):
         return None
+    meaning = (
+        "the machine was not the same in both, so the truth may lie anywhere between; a quiet machine tells it"
+        if apart
+        else "the two agree, and the later, longer timing lies beyond the budget"
+    )
     return (
         f"the derived network took {before['measured']:.3f} {unit} when it was derived ({before['low']:.3f} to "
-        f"{before['high']:.3f}) and {taken:.3f} at the end ({low:.3f} to {high:.3f}), the budget is {allowed:.4g}: the "
-        "machine was not the same in both, so the truth may lie anywhere between; a quiet machine tells it"
+        f"{before['high']:.3f}) and {taken:.3f} at the end ({low:.3f} to {high:.3f}), the budget is {allowed:.4g}: "
+        f"{meaning}"
     )
 
 

@@ -16,7 +16,7 @@ from nas.report.steps import with_matrices
 
 _LEVELS = 20  # of lightness, so that a picture of many cells stays small
 _FULL = 0.8  # from here on a cell has its own colour, whatever it stands on
-_NUMBERS_FIT = 36.0
+_NUMBERS_FIT, _Z_FITS = 24.0, 36.0
 _LETTERS_FIT = 12.0
 MOST_SEEDS = 12  # that are drawn
 _ROW, _ROW_WITH_Z = 18.0, 30.0
@@ -53,10 +53,9 @@ def origin(seed: Seed, data: ReportData) -> list[str | Ref]:
 
 
 def _at_the_end(data: ReportData, seed: Seed, labels: Sequence[str], drawn: Looks) -> Picture:
-    rows, z = seed.evidence.probabilities, seed.evidence.z
-    axis = Axis(len(rows))
-    numbered = axis.column >= _NUMBERS_FIT  # each with its z below it, where that was told
-    height = _ROW_WITH_Z if numbered and z else _ROW
+    rows, axis = seed.evidence.probabilities, Axis(len(seed.evidence.probabilities))
+    numbered, z = axis.column >= _NUMBERS_FIT, seed.evidence.z if axis.column >= _Z_FITS else ()
+    height = _ROW_WITH_Z if z else _ROW
     boxes: Boxes = {}
     over: list[str] = []
     for column, label in enumerate(labels):

@@ -192,7 +192,7 @@ def test_each_bound_is_told_with_target_prediction_expectation_measurement_and_v
     [
         ({"ratio_to_parent": 1.0}, timed(5.4, 6.0, half=0.05), timed(5.8, 6.0, half=0.05), INTERLEAVED, None),
         ({"ratio_to_parent": 1.0}, timed(5.4, 6.0, half=0.05), timed(6.0, 6.0, half=0.02), INTERLEAVED, "1.000"),
-        ({"ratio_to_parent": 0.9}, timed(5.4, 6.0, half=0.05), timed(5.7, 6.0, half=0.04), INTERLEAVED, "0.950"),
+        ({"ratio_to_parent": 0.9}, timed(5.4, 6.0, half=0.05), timed(5.7, 6.0, half=0.04), INTERLEAVED, "0.950 agree"),
         ({"ratio_to_parent": 0.8}, timed(5.4, 6.0, half=0.05), timed(5.6, 6.0, half=0.04), INTERLEAVED, None),
         ({"ratio_to_parent": 1.0}, timed(5.4, 6.0, half=0.05), timed(9.0, 6.0, half=0.02), "present model", None),
         ({"ratio_to_parent": 1.0}, timed(6.0, 6.0), timed(6.1, 6.0, half=0.01), INTERLEAVED, None),
@@ -210,13 +210,15 @@ def test_a_second_timing_that_lies_apart_from_the_first_is_told(
     found = timed_again(request.budget.latency, bounds, later, against)
     assert (found is not None) == (told is not None)
     if found is not None and told is not None:
-        assert f" and {told} at the end (" in found
+        assert f" and {told.split()[0]} at the end (" in found
         assert found.startswith("the derived network took ")
-        assert "the machine was not the same in both" in found
+        assert ("the machine was not the same in both" in found) == (" agree" not in told)
+        assert ("the two agree, and the later, longer timing lies beyond the budget" in found) == (" agree" in told)
 
 
 def test_a_bound_is_held_against_what_is_timed_here_with_a_table_measured_here(tmp_path: Path) -> None:
-    """No made-up milliseconds: a table of this machine, a network derived by it, and both timed in turns."""
+    """No made-up milliseconds: a table of this machine, a network derived by it, and both timed in turns. Its timing is
+    far from the parent's, so that no machine is too noisy to tell."""
     request = tiny.request(
         space={"candidates": ["attention", "ffn", "identity"], "n_slots": 4},
         task={"dataset": "letters", "train_length": 16, "serve": [{"batch": 2, "query_length": 16}]},
@@ -225,10 +227,17 @@ def test_a_bound_is_held_against_what_is_timed_here_with_a_table_measured_here(t
         retrain={"n_steps": 2, "baselines": ["interleaved"]},
     )
     files = {"letters": text_file(tiny.text(), tmp_path)}
-    result = run_local(request, tmp_path / "search", files, lambda kind, data: None)
+    told: list[str] = []
+
+    def hear(kind: str, data: dict[str, Any]) -> None:
+        if kind == "warning":
+            told.append(data["message"])
+
+    result = run_local(request, tmp_path / "search", files, hear)
     (bound,) = (each for each in result["derived"]["bounds"] if each["name"] == "latency")
     assert bound["target"] == pytest.approx(0.7)
     assert bound["predicted"] <= 0.7 + 1e-6
-    assert bound["low"] <= bound["measured"] <= bound["high"]
+    assert bound["measured"] < 1
     assert bound["verdict"] == verdict(bound["low"], bound["high"], 0.7)
-    assert result["derived"]["string"] != result["parent"]["string"]
+    if bound["verdict"] == "over":
+        assert any(f"{result['derived']['string']}, predicted to run within the budget" in line for line in told)
