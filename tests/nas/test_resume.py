@@ -135,6 +135,28 @@ def test_a_search_stopped_at_every_record_of_every_phase_has_the_bits_of_an_undi
     assert all(torch.equal(tensor, other[name]) for name, tensor in one.items())
 
 
+def test_moments_that_an_older_version_kept_in_its_pass_are_let_go(tmp_path: Path) -> None:
+    request = tiny.request(**EVERYTHING)
+    parts, path = tiny.parts(request), tmp_path / "state.safetensors"
+
+    def begun() -> Search:
+        return Search(request, parts=parts, table=tiny.table(request.space, request.task.serve[0]))
+
+    search = begun()
+    for record in search.run():
+        if record.phase == "prune":
+            search.save(path)
+            break
+    tensors, state = checkpoint.read(path)
+    name, weight = next(iter(search.weights.items()))
+    kept = {f"optimiser.{name}.{moment}": torch.zeros_like(weight) for moment in ("exp_avg", "exp_avg_sq")}
+    checkpoint.write(path, {**tensors, **kept, f"optimiser.{name}.step": torch.tensor(1.0)}, state)
+    again = begun()
+    again.load(path)
+    assert again.pruning is not None
+    assert not again.optimiser.state
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_search_stopped_at_random_and_taken_up_from_its_last_save_goes_the_same_way(
     seed: int, tmp_path: Path

@@ -18,6 +18,7 @@ from nas.steps import StepRecord
 from tests import tiny
 from workers.budget import INTERLEAVED, derive_within, kept, more_within, timed_again, unconfirmed
 from workers.inline import run_local
+from workers.stages import compare
 
 # attention 3 ms, ffn 2, identity 0, sgu 2.5, mgk 3.5, offset 1; both slots want mgk, then attention, sgu, ffn, identity
 WANTED = [0.3, 0.15, 0.05, 0.2, 0.3001]
@@ -216,9 +217,12 @@ def test_a_second_timing_that_lies_apart_from_the_first_is_told(
         assert ("the two agree, and the later, longer timing lies beyond the budget" in found) == (" agree" in told)
 
 
-def test_a_bound_is_held_against_what_is_timed_here_with_a_table_measured_here(tmp_path: Path) -> None:
-    """No made-up milliseconds: a table of this machine, a network derived by it, and both timed in turns. Its timing is
-    far from the parent's, so that no machine is too noisy to tell."""
+def test_a_bound_is_held_against_what_is_timed_here_with_a_table_measured_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table of this machine, a network derived by it, and both timed in turns, which is far from the parent's; only
+    the timing at the end is made up, and is another machine's."""
+    monkeypatch.setattr(compare, "time_in_turns", lambda *given: timed(9.0, 6.0, half=0.01))
     request = tiny.request(
         space={"candidates": ["attention", "ffn", "identity"], "n_slots": 4},
         task={"dataset": "letters", "train_length": 16, "serve": [{"batch": 2, "query_length": 16}]},
@@ -238,6 +242,8 @@ def test_a_bound_is_held_against_what_is_timed_here_with_a_table_measured_here(t
     assert bound["target"] == pytest.approx(0.7)
     assert bound["predicted"] <= 0.7 + 1e-6
     assert bound["measured"] < 1
+    (apart,) = (line for line in told if " at the end (" in line)
+    assert " and 1.500 at the end (1.485 to 1.515), the budget is 0.7: the machine was not the same" in apart
     assert bound["verdict"] == verdict(bound["low"], bound["high"], 0.7)
     if bound["verdict"] == "over":
         assert any(f"{result['derived']['string']}, predicted to run within the budget" in line for line in told)
