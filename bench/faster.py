@@ -17,35 +17,35 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from bench.blocks import QUICK, Ratio, Size, compare, make, training
+from bench.blocks import QUICK, Ratio, Size, compare, make
 from bench.kept import commit
 from nas.blocks.base import Block, Context
 
 KINDS = ("attention", "ffn", "sgu", "mgk")
 SIZE = Size(batch=16, tokens=128, d_model=128, n_heads=4)  # of bench/search_step.py
 
+Runs = Callable[[Tensor, Context], Tensor]
+"""A block's forward pass, (B, T, D) to (B, T, D)."""
 
-def lowered(module: Block, size: Size) -> Callable[[], object]:
-    """Forward and backward as a weight update under `method.precision: bfloat16` has them."""
-    x = torch.randn(size.batch, size.tokens, size.d_model, requires_grad=True)
-    upstream = torch.randn_like(x)
-    context = Context(True, torch.arange(size.tokens))
 
-    def run() -> object:
+def in_bfloat16(block: Block) -> Runs:
+    """As `method.precision: bfloat16` runs it."""
+
+    def run(x: Tensor, context: Context) -> Tensor:
         with torch.autocast("cpu", torch.bfloat16):
-            found = module(x, context)
-        return torch.autograd.grad(found.float(), [x, *module.parameters()], upstream)
+            found = block(x, context)
+        return found.float()
 
     return run
 
 
-def compiled(module: Block, size: Size) -> Callable[[], object]:
+def training(block: Block, runs: Runs, size: Size) -> Callable[[], tuple[Tensor, ...]]:
+    """Forward as `runs` has it, and backward, with gradients of the input and of every parameter of the block."""
     x = torch.randn(size.batch, size.tokens, size.d_model, requires_grad=True)
-    upstream = torch.randn_like(x)
-    context, fast = Context(True, torch.arange(size.tokens)), torch.compile(module, fullgraph=True)
-    return lambda: torch.autograd.grad(fast(x, context), [x, *module.parameters()], upstream)
+    upstream, context = torch.randn_like(x), Context(True, torch.arange(size.tokens))
+    return lambda: torch.autograd.grad(runs(x, context), [x, *block.parameters()], upstream)
 
 
 def blocks_table(size: Size) -> tuple[list[Ratio], dict[str, float]]:
@@ -57,9 +57,9 @@ def blocks_table(size: Size) -> tuple[list[Ratio], dict[str, float]]:
     for name in KINDS:
         block = make(name, shape)
         calls |= {
-            name: training(block, size.batch, size.tokens, size.d_model),
-            f"{name} compiled": compiled(block, size),
-            f"{name} in bfloat16": lowered(block, size),
+            name: training(block, block, size),
+            f"{name} compiled": training(block, torch.compile(block, fullgraph=True), size),
+            f"{name} in bfloat16": training(block, in_bfloat16(block), size),
         }
         began = time.perf_counter()
         calls[f"{name} compiled"]()

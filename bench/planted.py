@@ -407,13 +407,18 @@ def fill(folder: Path, engine: str, parts: Sequence[str], n_seeds: int, n_worker
         known = set(load(folder).rows)
         with mapping(n_workers) as run:
             for result, rows in run(_judge, wanted):
-                for row in rows:
-                    if row.run not in known:
-                        known.add(row.run)
-                        os.write(trainings, line(to_values(row)).encode())
+                append_new(trainings, rows, known)
                 with (folder / RESULTS).open("a") as file:
                     file.write(line([str(getattr(result, name)) for name in COLUMNS]))
                 print(_told(result), flush=True)
+
+
+def append_new(file: int, rows: Sequence[Row], known: set[Run]) -> None:
+    """Trainings that are not known yet, to a file of `locked`; two workers may have made the same one."""
+    for row in rows:
+        if row.run not in known:
+            known.add(row.run)
+            os.write(file, line(to_values(row)).encode())
 
 
 def _judge(wanted: tuple[str, str, int, Path]) -> tuple[Result, list[Row]]:

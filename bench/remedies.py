@@ -32,8 +32,8 @@ import torch
 
 from bench.broken import SOUND
 from bench.kept import KEPT, commit, line, locked, mapping, paired
-from bench.planted import METHOD, Trainings, request_of, searched, setup_of, wilson, wrong_stack
-from nas.data.enumerated import EMPTY, PLANTED, RUN_COLUMNS, RUNS, Row, load, to_values
+from bench.planted import METHOD, Trainings, append_new, request_of, searched, setup_of, wilson, wrong_stack
+from nas.data.enumerated import EMPTY, PLANTED, RUN_COLUMNS, RUNS, Row, load
 
 DEFAULTS = "defaults"
 REMEDIES: dict[str, dict[str, Any]] = {
@@ -146,10 +146,7 @@ def fill(
         ]
         with mapping(n_workers) as run:
             for result, rows in run(_judge, wanted):
-                for row in rows:
-                    if row.run not in known:
-                        known.add(row.run)
-                        os.write(trainings, line(to_values(row)).encode())
+                append_new(trainings, rows, known)
                 os.write(results, line([str(getattr(result, name)) for name in COLUMNS]).encode())
                 print(
                     f"{result.remedy} {result.task} seed {result.seed}: {result.leading or '-'} -> "
