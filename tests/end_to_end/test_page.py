@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Download, Locator, Page, expect
+from playwright.sync_api import APIResponse, Browser, Download, Locator, Page, Route, expect
 from pydantic import SecretStr
 
 from api.settings import Settings
@@ -303,10 +303,32 @@ def test_a_search_is_cancelled_and_resumed(tab: Watched) -> None:
     start(page, {**long, "task": {**REQUEST["task"], "dataset": "python-docs"}, "trials": {"n_seeds": 1}})
     heat_map = page.get_by_role("img", name=re.compile(r"^probabilities of seed 0 after \d{3,} steps"))
     expect(heat_map).to_be_visible(timeout=LONG_MS)
+    answers: list[tuple[Route, APIResponse]] = []  # that say "cancelled", kept back
+    streams: list[Route] = []
+
+    def keep_back(route: Route) -> None:
+        answer = route.fetch()
+        if answer.json()["state"] == "cancelled":
+            answers.append((route, answer))
+        else:
+            route.fulfill(response=answer)
+
+    page.route(re.compile(r"/searches/[\w-]+$"), keep_back)
     page.get_by_role("button", name="Cancel").click()
     expect(state_of(page)).to_have_text("cancelled", timeout=LONG_MS)
     expect(heat_map).to_be_visible()  # what was found so far stays
+    while not answers:
+        page.wait_for_timeout(20)
+    page.route("**/events?after=*", lambda route: streams.append(route))
     page.get_by_role("button", name="Resume").click()
+    expect(state_of(page)).to_have_text("queued")  # by the resume's own answer
+    for route, answer in answers:
+        route.fulfill(response=answer)  # what was asked before the resume comes after it
+    page.wait_for_timeout(200)
+    expect(state_of(page)).to_have_text(re.compile("queued|running"))
+    for route in streams:
+        route.continue_()
+    page.unroute_all()
     expect(state_of(page)).to_have_text("running", timeout=LONG_MS)
     expect(page.get_by_text("attempt 2")).to_be_visible(timeout=LONG_MS)
     page.get_by_role("button", name="Cancel").click()

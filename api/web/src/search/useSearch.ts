@@ -39,6 +39,7 @@ export function useSearch(id: string): Followed {
   const [turn, setTurn] = useState(0);
   const aborter = useRef(new AbortController());
   const stale = useRef(new Set<Part>());
+  const asked = useRef(new Set<Part>());
   const timer = useRef<{ at: number; id: ReturnType<typeof setTimeout> } | null>(null);
   const drawing = useRef(0);
 
@@ -71,18 +72,26 @@ export function useSearch(id: string): Followed {
       const { signal } = aborter.current;
       const ask = () => {
         timer.current = null;
-        const wanted = [...stale.current];
-        stale.current.clear();
+        // A part is asked for again only once it is answered, so that no answer overtakes a newer one.
+        const wanted = [...stale.current].filter((part) => !asked.current.has(part));
         for (const part of wanted) {
-          loadPart(current, part, signal).then(
-            (found) => {
+          stale.current.delete(part);
+          asked.current.add(part);
+          loadPart(current, part, signal)
+            .then(
+              (found) => {
+                if (signal.aborted) return;
+                if (found) setTable(found);
+                setProblem(null);
+                draw();
+              },
+              (error) => fail(error, () => refresh(current, [part], 0)),
+            )
+            .finally(() => {
               if (signal.aborted) return;
-              if (found) setTable(found);
-              setProblem(null);
-              draw();
-            },
-            (error) => fail(error, () => refresh(current, [part], 0)),
-          );
+              asked.current.delete(part);
+              if (stale.current.has(part)) refresh(current, [part], SOON_MS);
+            });
         }
       };
       timer.current = { at, id: setTimeout(ask, within) };
@@ -122,11 +131,13 @@ export function useSearch(id: string): Followed {
     };
     load().catch((error) => fail(error, reload));
     const waiting = stale.current;
+    const unanswered = asked.current;
     return () => {
       mine.abort();
       if (timer.current) clearTimeout(timer.current.id);
       timer.current = null;
       waiting.clear();
+      unanswered.clear();
       cancelAnimationFrame(drawing.current);
       drawing.current = 0;
     };

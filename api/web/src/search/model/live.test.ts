@@ -118,6 +118,17 @@ test("an answer that is older than an event changes no state", () => {
   expect(live.search.stage).toBe("exporting");
 });
 
+test("an answer that is older than a resume leaves the search resumed", () => {
+  const live = running();
+  live.tell(event(11, "cancelled"));
+  live.setSearch({ ...search, state: "queued", last_event: 12 }); // what the resume answers, ahead of its event
+  live.setSearch({ ...search, state: "cancelled", last_event: 11 }); // asked for when the cancelling was told
+  expect(live.search).toMatchObject({ state: "queued", last_event: 12 });
+  live.tell(event(12, "queued"));
+  live.setSearch({ ...search, state: "running", last_event: 13 });
+  expect(live.search.state).toBe("running");
+});
+
 test("the end of a search asks for everything that its end brings", () => {
   const live = running();
   expect(live.tell(event(11, "failed", { reason: "no slot moved beyond chance" }))).toContain("artifacts");

@@ -55,8 +55,9 @@ export class Live {
   // -- answers of the service -----------------------------------------------------------------------------------------
 
   setSearch(search: Search): void {
-    // An answer that was given before an event that is in here knows less of the state, but its progress is as good.
-    this.search = search.last_event < this.seen ? { ...this.search, progress: search.progress } : search;
+    // Answers cross: one given before an event, or before a cancel or resume, that is in here knows less of the state.
+    const known = Math.max(this.seen, this.search.last_event);
+    this.search = search.last_event < known ? { ...this.search, progress: search.progress } : search;
     this.version++;
   }
 
