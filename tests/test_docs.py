@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from itertools import takewhile
@@ -23,6 +24,29 @@ DATA = ROOT / "docs" / "data.md"
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.json")), ids=lambda path: path.stem)
 def test_an_example_is_a_request_of_its_name(path: Path) -> None:
     assert read_request(json.loads(path.read_text())).name == path.stem
+
+
+# Codes of the bases of others, and of what the service never answers: runners and the command line alone meet them.
+NOT_ANSWERED = {"error", "database-error", "lease-lost", "export-failed", "not-available"}
+RAISED = re.compile(
+    r'(?:ApiError|problem)\((?:[^"]*?, )?\d{3}, "([a-z-]+)"|^    code = "([a-z-]+)"|\b40[45]: "([a-z-]+)"', re.MULTILINE
+)
+
+
+def test_limits_has_every_code_that_the_service_answers_with() -> None:
+    sources = [path for folder in ("api", "db", "nas") for path in (ROOT / folder).glob("**/[a-z]*.py")]
+    read = [path.read_text() for path in sources if "node_modules" not in path.parts]
+    codes = {"".join(found) for text in read for found in RAISED.findall(text)} - NOT_ANSWERED
+    assert codes > {
+        "invalid-request",
+        "artifact-gone",
+        "invalid-http",
+        "not-found",
+        "method-not-allowed",
+        "wrong-state",
+    }
+    told = set(re.findall(r"`([a-z-]+)`", (ROOT / "docs" / "limits.md").read_text()))
+    assert codes - told == set()
 
 
 def test_the_dataset_that_is_shown_is_the_one_that_the_program_above_it_makes(tmp_path: Path) -> None:
