@@ -48,6 +48,8 @@ def figures(found: Mapping[str, Any], drawn: Looks) -> Table:
         verdict = quality["verdict"] + _VERDICTS[quality["verdict"]]
         of_parent = next((each for each in compared if each["second"] == parent), {"detectable": None})
         table.add_row("verdict", Text(verdict + _unseen(quality["verdict"], of_parent["detectable"]), style="bold"))
+    if found.get("advice") is not None:  # results of older versions have none
+        table.add_row("so", Text(plain(found["advice"]["sentence"]), style="bold"))
     for each in compared:
         if each["second"] != parent:  # which is told above
             table.add_row(f"against {each['second']}", _compared(each))

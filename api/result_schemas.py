@@ -200,6 +200,16 @@ class Positions(BaseModel):
     parent: list[float | None] | None
 
 
+class Advice(BaseModel):
+    """Which trained layout to take: a reading of the comparisons, each with its own 95%."""
+
+    take: str | None = Field(
+        description="name in `retrained`, not always `derived`; null where quality and latency speak for different "
+        "layouts, or nothing speaks for any"
+    )
+    sentence: str = Field(description="it with the figures behind it, for people")
+
+
 class Result(BaseModel):
     """What a search found: the content of its result.json."""
 
@@ -213,6 +223,9 @@ class Result(BaseModel):
     quality: Quality | None
     latency: Latency | None
     retrained: list[RetrainedLayout] = Field([], description="`derived` first; empty in results of older versions")
+    advice: Advice | None = Field(
+        None, description="null where nothing was trained beside the derived one, and in older results"
+    )
     comparisons: list[LayoutComparison] = Field(
         [],
         description="`derived` against each other layout, `rule` against those of its seeds; empty in older results",

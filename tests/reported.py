@@ -163,6 +163,7 @@ def result(n_slots: int = 6, n_seeds: int = 6) -> dict[str, Any]:
                     "difference": -0.049, "low": -0.063, "high": -0.0365, "verdict": "better", "n_windows": 512,
                     "n_seeds": 6},
         "latency": timing, "latencies": [{"serve": serve, **timing}],
+        "advice": {"take": "derived", "sentence": "Take what was derived: it is better by 0.049 bits per byte."},
         "comparisons": [
             comparison("derived", "interleaved", -0.049, 0.012),
             comparison("derived", "sandwich", 0.001, 0.02, latency=None),

@@ -213,6 +213,12 @@ def timed_again(
     )
 
 
+def is_over(request: SearchRequest, table: LatencyTable, architecture: Architecture) -> bool:
+    """Whether an architecture is beyond a bound of the budget, as predicted and counted."""
+    choices = [request.space.labels.index(label) for label in architecture.labels]
+    return not all(bound.holds(choices) for bound in bounds(request, table))
+
+
 def _beside_parent(
     request: SearchRequest, budget: LatencyBudget, architecture: Architecture, time_beside: Timing
 ) -> PairedLatency:

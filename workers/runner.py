@@ -18,7 +18,7 @@ from nas.measure import PairedLatency
 from workers.budget import timed_again
 from workers.folder import write_json
 from workers.software import software
-from workers.stages.compare import compare, compare_layouts, describe_layouts
+from workers.stages.compare import compare, compare_layouts, describe_layouts, what_to_take
 from workers.stages.derive import derive_all
 from workers.stages.estimate import measured
 from workers.stages.export import export
@@ -72,6 +72,7 @@ def run_search(request: SearchRequest, store: Store, trials: TrialRunner) -> dic
         comparisons = compare_layouts(
             inputs, "derived", others, trained.layouts, store, trials, untimed=trained.runners_up
         )
+        advice = what_to_take(inputs, trained, comparisons)
         said = confirm_statements(inputs, searched, statements, trained, store, trials)
         against = [name for name in said.layouts if name != LAYOUT]
         placements = [name for name in against if name.startswith(f"{LAYOUT} random")]  # of the same blocks
@@ -88,6 +89,7 @@ def run_search(request: SearchRequest, store: Store, trials: TrialRunner) -> dic
         "rules": said.statements,
         **_compared(comparison, inputs.request.task),
         "retrained": describe_layouts(inputs, {**trained.layouts, **said.layouts}),
+        "advice": advice,
         "comparisons": comparisons,
         "power": [*trained.power, *said.power],
         "metrics": metrics.report(

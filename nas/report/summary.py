@@ -79,6 +79,9 @@ def _found(data: ReportData) -> list[Line]:
                 *_behind(origins(("derived",), data)), ".",
             ]
         )  # fmt: skip
+    advice = read.text(read.at(data.found, "advice", "sentence"))
+    if advice:
+        lines.append([Strong("So"), ": ", advice.removesuffix("."), *_behind([search_of(data)]), "."])
     # Random placements are one comparison, all together, which the rules tell.
     told = [each for each in compared(data) if not str(read.at(each, "second")).startswith("rule random")]
     lines += [_against(each, data) for each in told]

@@ -302,6 +302,15 @@ def test_every_layout_is_told_against_the_derived_one_with_what_few_seeds_cannot
     assert "8 times in 10" not in words
 
 
+def test_what_to_take_stands_beneath_the_verdict() -> None:
+    sentence = "Keep the interleaved parent: nothing shows what was derived to be better."
+    lines = printed({**RESULT, "advice": {"take": "interleaved", "sentence": sentence}}).splitlines()
+    (so,) = [number for number, line in enumerate(lines) if line.split()[:1] == ["so"]]
+    assert sentence in lines[so]
+    assert any(line.split()[:1] == ["verdict"] for line in lines[:so])
+    assert "Keep" not in printed({**RESULT, "advice": None})
+
+
 def test_a_ratio_is_told_with_its_range_over_the_seeds() -> None:
     ratio = {
         "kind": "ratio", "family": "attention", "statement": "one block in 2.7 is attention", "verdict": "suggested",

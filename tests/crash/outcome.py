@@ -103,7 +103,7 @@ def _weights(folder: Path) -> bytes:
 
 
 def _timeless(result: dict[str, Any]) -> dict[str, Any]:
-    of_time = ("latency", "latencies", "estimate", "seconds", "export")
+    of_time = ("latency", "latencies", "advice", "estimate", "seconds", "export")
     kept = {name: value for name, value in result.items() if name not in of_time}
     kept["retrained"] = [{**each, "architecture": None, "trials": None} for each in result["retrained"]]  # ids
     kept["comparisons"] = [{**each, "latency": None} for each in result["comparisons"]]

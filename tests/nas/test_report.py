@@ -76,7 +76,7 @@ def queued() -> ReportData:
 def alone() -> ReportData:
     """One seed, and no baseline asked for."""
     nothing = dict.fromkeys(
-        ("comparisons", "retrained", "rules", "quality", "latency", "latencies", "parent", "samples")
+        ("advice", "comparisons", "retrained", "rules", "quality", "latency", "latencies", "parent", "samples")
     )
     return changed(reported.everything(n_seeds=1), **nothing)
 
@@ -365,6 +365,12 @@ def test_probabilities_and_effects_of_the_tables_are_those_of_the_seeds() -> Non
         "+0.0100 ± 0.0020", "+0.0110 ± 0.0020", words.NONE, "+0.0130 ± 0.0020", "+0.0140 ± 0.0020", "+0.0150 ± 0.0020"
     ]  # fmt: skip
     assert [row[3] for row in buys] == ["+2.000", "+1.500", words.NONE, "+1.750", "+2.500", "+2.000"]
+
+
+def test_the_summary_says_what_to_take_and_where_that_is_from() -> None:
+    line = "**So**: Take what was derived: it is better by 0.049 bits per byte"
+    assert f"- {line} (`{reported.SEARCH[-8:]}`)." in markdown(WHOLE)
+    assert "**So**" not in markdown(older())
 
 
 def test_rules_are_told_with_verdict_reason_and_evidence() -> None:

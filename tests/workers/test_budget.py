@@ -16,7 +16,7 @@ from nas.data.corpora import text_file
 from nas.measure import PairedLatency, verdict
 from nas.steps import StepRecord
 from tests import tiny
-from workers.budget import INTERLEAVED, derive_within, kept, more_within, timed_again, unconfirmed
+from workers.budget import INTERLEAVED, derive_within, is_over, kept, more_within, timed_again, unconfirmed
 from workers.inline import run_local
 from workers.stages import compare
 
@@ -184,6 +184,8 @@ def test_each_bound_is_told_with_target_prediction_expectation_measurement_and_v
     latency, parameters = kept(smaller, table, architecture, None, timed(6.3, 6.0, 0.0, 0.1))
     assert (latency["unit"], latency["predicted"], latency["measured"], latency["verdict"]) == ("ms", 6.0, 6.3, "over")
     assert (parameters["expected"], parameters["verdict"]) == (None, "over")
+    assert is_over(smaller, table, architecture)
+    assert not is_over(request, table, architecture)
     (untimed, _) = kept(smaller, table, architecture, None, None)
     assert (untimed["measured"], untimed["verdict"]) == (None, "cannot tell")
 

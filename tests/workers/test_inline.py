@@ -77,7 +77,7 @@ def test_the_result_file_holds_the_result_with_all_its_parts(
     assert set(result) == {
         "search", "probabilities", "architectures", "derived", "parent", "samples", "winner", "rule", "quality",
         "latency", "latencies", "lengths", "metrics", "positions", "export", "cut_short", "estimate", "seconds",
-        "rules", "retrained", "comparisons", "power",
+        "rules", "retrained", "advice", "comparisons", "power",
     }  # fmt: skip
     assert set(result["seconds"]) == {"measuring", "searching", "deriving", "retraining", "exporting", "total"}
     assert [each["role"] for each in result["architectures"]] == ["argmax", "budget", "argmax", "budget", "parent"]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import zipfile
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nas.advice import advise
 from nas.config.request import SearchRequest
 from nas.data.corpora import text_file
 from nas.ingest.card import Dataset
@@ -56,6 +58,17 @@ def test_the_present_model_is_what_the_derived_one_is_held_against(finished: tup
     _, result = finished
     assert [each["role"] for each in result["architectures"]] == ["argmax", "budget", "parent", "present"]
     assert (result["parent"]["role"], result["parent"]["slots"]) == ("present", ["attention", "sgu"])
+
+
+def test_what_to_take_is_a_layout_that_was_trained_and_follows_from_the_comparisons(
+    finished: tuple[Path, dict[str, Any]],
+) -> None:
+    folder, result = finished
+    advice = result["advice"]
+    assert advice["take"] in {None, *(each["name"] for each in result["retrained"])}
+    others = [each for each in result["comparisons"] if not each["second"].startswith("derived ")]
+    assert advice == asdict(advise(others, "present"))
+    assert advice["sentence"].removesuffix(".") in (folder / "report.md").read_text().replace("\\", "")
 
 
 def test_every_length_is_told_with_what_keeps_a_network_out(finished: tuple[Path, dict[str, Any]]) -> None:

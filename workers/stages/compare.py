@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nas import catalog
+from nas.advice import advise
 from nas.budgets import counted
 from nas.compare import QualityDifference, compare_quality
 from nas.config.request import SearchRequest
@@ -16,7 +17,7 @@ from nas.config.task import Task
 from nas.measure import PairedLatency, compare_latency
 from nas.retrain import build
 from nas.student import half_width
-from workers.budget import INTERLEAVED
+from workers.budget import INTERLEAVED, is_over
 from workers.folder import write_json
 from workers.stages.passed_on import Comparison, Inputs, Retrained, Trained
 from workers.stages.power import bits_per_unit
@@ -88,6 +89,26 @@ def compare_layouts(
             }
         )
     return found
+
+
+def what_to_take(inputs: Inputs, trained: Trained, comparisons: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Which layout to take, as result.json tells it (`nas.advice`); None where no other was trained.
+
+    Its runners-up are left out: they lost on validation, and test is no second chance.
+
+    Args:
+        inputs: of the search.
+        trained: all that was trained.
+        comparisons: as `compare_layouts` gives them, of the derived one.
+    """
+    over = [
+        name
+        for name, each in trained.layouts.items()
+        if is_over(inputs.request, inputs.table, each.derived.architecture)
+    ]
+    parent = next((name for name, each in trained.layouts.items() if each is trained.parent), None)
+    found = advise([each for each in comparisons if each["second"] not in trained.runners_up], parent, over)
+    return None if found is None else dataclasses.asdict(found)
 
 
 def describe_layouts(inputs: Inputs, layouts: Mapping[str, Retrained]) -> list[dict[str, Any]]:

@@ -668,6 +668,22 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
+         * Advice
+         * @description Which trained layout to take: a reading of the comparisons, each with its own 95%.
+         */
+        Advice: {
+            /**
+             * Take
+             * @description name in `retrained`, not always `derived`; null where quality and latency speak for different layouts, or nothing speaks for any
+             */
+            take: string | null;
+            /**
+             * Sentence
+             * @description it with the figures behind it, for people
+             */
+            sentence: string;
+        };
+        /**
          * AgreedSlot
          * @description What most seeds' best architectures have in a slot.
          */
@@ -2992,6 +3008,8 @@ export interface components {
              * @default []
              */
             retrained: components["schemas"]["RetrainedLayout"][];
+            /** @description null where nothing was trained beside the derived one, and in older results */
+            advice?: components["schemas"]["Advice"] | null;
             /**
              * Comparisons
              * @description `derived` against each other layout, `rule` against those of its seeds; empty in older results

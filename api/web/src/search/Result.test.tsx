@@ -50,6 +50,12 @@ describe("the result", () => {
     expect(drawn({})).not.toContain("bits per byte");
   });
 
+  it("says which layout to take, where the service does", () => {
+    const sentence = "Take layout sandwich, not what was derived: it is better by 0.075 bits per byte (0.045 to 0.105).";
+    expect(drawn({ advice: { take: "sandwich", sentence } })).toContain(sentence);
+    expect(drawn({ advice: null })).not.toContain("Take");
+  });
+
   it("says which trials max_minutes ended, and nothing where none was", () => {
     const line = "trial retrain-0-0: the retraining ended after 1 of 6 weight updates: max_minutes is 60";
     const words = drawn({ cut_short: [line] }).replaceAll(/\s+/g, " ");

@@ -43,6 +43,11 @@ export const Result = memo(function Result({ result, look }: { result: Found; lo
           </a>
         </span>
       </div>
+      {result.advice && (
+        <p className="result-advice">
+          <b>{result.advice.sentence}</b>
+        </p>
+      )}
       {parent && (quality || latency) ? (
         <div className="table-frame">
           <table className="table result-table">
