@@ -24,19 +24,25 @@ export function placeOf(href: string): Place {
   return { path: path.replace(/\/+$/, "") || "/", query: new URLSearchParams(query) };
 }
 
-const here = () => window.location.pathname + window.location.search;
+const address = () => window.location.pathname + window.location.search;
 
 /** Where we are; a component that calls it is drawn again when that changes. */
 export function useLocation(): Place {
-  return placeOf(useSyncExternalStore(subscribe, here));
+  return placeOf(useSyncExternalStore(subscribe, address));
 }
 
 /** Go to an address of this page; `replace` leaves no step for the back button (filters, sliders). */
 export function navigate(url: string, { replace = false }: { replace?: boolean } = {}): void {
-  if (url === here()) return;
+  if (url === address()) return;
   window.history[replace ? "replaceState" : "pushState"](null, "", url);
   if (!replace) window.scrollTo(0, 0);
   listeners.forEach((listener) => listener());
+}
+
+/** Tells later whether this page is still shown: an answer that comes late takes nobody away from another one. */
+export function here(): () => boolean {
+  const { pathname } = window.location;
+  return () => window.location.pathname === pathname;
 }
 
 /** The present address with some of its query changed; null removes a key. */

@@ -37,6 +37,7 @@ interface Answer<T> {
 
 /** Await a call; throws a `Problem` for anything but success. Knows when to ask for the token, and when nobody answers. */
 export async function sent<T>(call: Promise<Answer<T>>): Promise<{ data: T; response: Response }> {
+  const turn = session.turn();
   let answer: Answer<T>;
   try {
     answer = await call;
@@ -47,7 +48,7 @@ export async function sent<T>(call: Promise<Answer<T>>): Promise<{ data: T; resp
   }
   connection.found();
   if (answer.response.ok) return { data: answer.data as T, response: answer.response };
-  if (answer.response.status === 401) session.ask();
+  if (answer.response.status === 401) session.ask(turn);
   const body = typeof answer.error === "object" && answer.error !== null ? answer.error : {};
   throw new Problem(answer.response.status, body as Partial<ProblemBody>);
 }
@@ -58,6 +59,8 @@ export async function get<T>(call: Promise<Answer<T>>): Promise<T> {
 }
 
 const AGAIN_MS = 2000;
+/** No answer, or one of whoever stands before a service that is away or busy. */
+const AWAY = new Set([0, 502, 503, 504]);
 
 export interface Query<T> {
   data: T | undefined;
@@ -99,14 +102,19 @@ export function useQuery<T>(
     let data: T | undefined;
     let etag: string | null = null;
     let failed: number | null = null; // status of the newest answer, if it was a failure
+    let asked = 0;
+    let answered = 0;
 
     const ask = async () => {
       clearTimeout(timer);
+      const number = ++asked;
+      const isOvertaken = () => aborter.signal.aborted || number < answered;
       try {
         const answer = await sent(latest.current.load(aborter.signal));
+        if (isOvertaken()) return;
+        answered = number;
         failed = null;
         const found = answer.response.headers.get("etag");
-        if (aborter.signal.aborted) return;
         const changed = found === null || found !== etag || data === undefined;
         etag = found;
         if (changed) data = answer.data;
@@ -114,25 +122,27 @@ export function useQuery<T>(
           !changed && before.key === key && before.problem === null ? before : { key, data, problem: null },
         );
       } catch (error) {
-        if (aborter.signal.aborted) return;
+        if (isOvertaken()) return;
         if (!(error instanceof Problem)) throw error;
+        answered = number;
         const problem = error;
         failed = problem.status;
         setState((before) => ({ key, data: before.key === key ? before.data : undefined, problem }));
       }
       plan();
     };
+    const isAway = () => failed !== null && AWAY.has(failed);
     const plan = () => {
       clearTimeout(timer); // two questions may have crossed
       if (aborter.signal.aborted || session.isLocked()) return; // signing in asks again
       const wish = latest.current.every;
       // Away or busy: what was not answered is asked again, so that the page heals by itself.
-      const wait = failed === 0 || failed === 503 ? AGAIN_MS : typeof wish === "function" ? wish(data) : wish;
+      const wait = isAway() ? AGAIN_MS : typeof wish === "function" ? wish(data) : wish;
       if (wait !== null && document.visibilityState === "visible") timer = setTimeout(ask, wait);
     };
     const look = () => {
       clearTimeout(timer);
-      if (document.visibilityState === "visible" && latest.current.every !== null) void ask();
+      if (document.visibilityState === "visible" && (latest.current.every !== null || isAway())) void ask();
     };
     void ask();
     document.addEventListener("visibilitychange", look);

@@ -45,22 +45,50 @@ class Flag {
   };
 }
 
+const AGAIN_MS = 2000;
 const away = new Flag();
 const locked = new Flag();
 const signed = new Flag("blockwright-signed-in");
 const signedIn = new Set<() => void>();
 
-export const connection = { lost: () => away.set(true), found: () => away.set(false) };
+let looking: ReturnType<typeof setInterval> | undefined;
+
+export const connection = {
+  /** Looks for the service until it answers: a page that asks for nothing by itself goes on too. */
+  lost: () => {
+    away.set(true);
+    looking ??= setInterval(() => {
+      if (document.visibilityState === "visible") fetch("/healthz", { cache: "no-store" }).then(answered, () => undefined);
+    }, AGAIN_MS);
+  },
+  found: () => {
+    clearInterval(looking);
+    looking = undefined;
+    away.set(false);
+  },
+};
+/** What stands before a service that is away answers in its place. */
+const answered = (answer: Response) => answer.ok && connection.found();
+
+let signIns = 0;
 
 export const session = {
-  /** The service answered 401: the page shows the sign-in in place. */
-  ask: () => {
+  /** How often somebody has signed in; see `ask`. */
+  turn: () => signIns,
+  /**
+   * The service answered 401: the page shows the sign-in in place.
+   *
+   * @param turn at which it was asked: what was refused before a sign-in says nothing of the session since.
+   */
+  ask: (turn = signIns) => {
+    if (turn !== signIns) return;
     locked.set(true);
     signed.set(false);
   },
   isLocked: locked.get,
   /** The cookie is there: everything on the page asks again. */
   opened: () => {
+    signIns++;
     locked.set(false);
     signed.set(true);
     signedIn.forEach((listener) => listener());

@@ -75,12 +75,13 @@ export function useEvents(searchId: string | null, onEvent: (event: SearchEvent)
     };
     // An EventSource tells no status: ask for the search itself why the stream was refused.
     const why = async () => {
+      const turn = session.turn();
       try {
         const answer = await fetch(`/api/v1/searches/${searchId}`, { cache: "no-store" });
         if (closed) return;
         connection.found();
         if (answer.status === 401) {
-          session.ask();
+          session.ask(turn);
           return stop("paused");
         }
         if (answer.status === 404) return stop("ended");

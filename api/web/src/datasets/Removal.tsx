@@ -3,6 +3,7 @@
 import { useState } from "react";
 
 import { api, get, Problem as Failure } from "../api/client";
+import { here } from "../router";
 import { Button } from "../ui/Button";
 import { Problem } from "../ui/Problem";
 import { Users } from "./Users";
@@ -12,14 +13,18 @@ export function Removal({ name, onKept, onRemoved }: { name: string; onKept: () 
   const [users, setUsers] = useState<string[]>([]);
   const [busy, setBusy] = useState(false);
   const remove = async () => {
+    const stillHere = here();
+    const leave = () => {
+      if (stillHere()) onRemoved();
+    };
     setBusy(true);
     setProblem(null);
     try {
       await get(api.DELETE("/api/v1/datasets/{name}", { params: { path: { name } } }));
-      onRemoved();
+      leave();
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
-      if (error.status === 404) return onRemoved(); // somebody else was faster
+      if (error.status === 404) return leave(); // somebody else was faster
       setProblem(error);
       if (error.code === "dataset-in-use") setUsers(await usersOf(name));
       setBusy(false);

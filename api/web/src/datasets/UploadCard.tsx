@@ -39,6 +39,8 @@ export function UploadCard({
   const [over, setOver] = useState(false);
   const input = useRef<HTMLInputElement>(null);
   const leave = useRef<() => void>(() => undefined);
+  const now = useRef(stage); // as it is behind an await
+  now.current = stage;
   useEffect(() => () => leave.current(), []); // an upload ends with its page
 
   const take = async (files: FileList | null | undefined) => {
@@ -49,6 +51,7 @@ export function UploadCard({
       .slice(0, HEAD)
       .arrayBuffer()
       .catch(() => new ArrayBuffer()); // a folder, or gone: sending it says so
+    if (now.current.is === "sending") return;
     const guessed = guess(file.name, new Uint8Array(beginning));
     const found = columnsOf(guessed, new TextDecoder().decode(beginning));
     setName(

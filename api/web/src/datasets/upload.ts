@@ -44,6 +44,7 @@ export function upload(
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     const meter = new SpeedMeter();
+    const turn = session.turn();
     request.open("POST", `/api/v1/datasets?${query}`);
     request.setRequestHeader("Content-Type", "application/octet-stream");
     request.responseType = "text";
@@ -52,7 +53,7 @@ export function upload(
     request.onload = () => {
       connection.found();
       if (request.status === 200 || request.status === 201) return resolve(JSON.parse(request.responseText) as Dataset);
-      if (request.status === 401) session.ask();
+      if (request.status === 401) session.ask(turn);
       reject(new Problem(request.status, bodyOf(request.responseText)));
     };
     request.onerror = () => void broken(file).then(reject);

@@ -29,13 +29,13 @@ export function NewPage() {
     api.GET("/api/v1/searches/{search_id}", { params: { path: { search_id: from ?? "" } }, signal }),
   );
   const datasets = useQuery("datasets", (signal) => api.GET("/api/v1/datasets", { signal }));
-  const problem = catalog.problem ?? earlier.problem;
+  const problem = catalog.problem ?? earlier.problem ?? datasets.problem;
   return (
     <div className="stack">
       <h1>New search</h1>
       {problem && <Problem problem={problem} title="The form cannot be filled" />}
-      {catalog.data && !datasets.loading && (from === null || earlier.data) && (
-        <Writing catalog={catalog.data} from={earlier.data ?? null} datasets={datasets.data?.items ?? []} />
+      {catalog.data && datasets.data && (from === null || earlier.data) && (
+        <Writing catalog={catalog.data} from={earlier.data ?? null} datasets={datasets.data.items} />
       )}
     </div>
   );

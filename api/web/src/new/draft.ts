@@ -82,9 +82,9 @@ export function kept({ source, loaded, text, key, value }: Draft): Stored {
   return { source, loaded, text, key, good: JSON.stringify(value) };
 }
 
-export function store(draft: Draft): void {
+export function store(draft: Stored): void {
   try {
-    sessionStorage.setItem(STORAGE, JSON.stringify(kept(draft)));
+    sessionStorage.setItem(STORAGE, JSON.stringify(draft));
   } catch {
     // full or forbidden: the draft lives as long as the page
   }
@@ -102,9 +102,10 @@ export function stored(): Stored | null {
   }
 }
 
-export function forget(): void {
+/** What was sent needs no keeping; what was written since does. */
+export function forget({ text }: { text: string }): void {
   try {
-    sessionStorage.removeItem(STORAGE);
+    if (stored()?.text === text) sessionStorage.removeItem(STORAGE);
   } catch {
     // forbidden: there is nothing to forget
   }

@@ -90,7 +90,7 @@ export function useDraft(catalog: Catalog, datasets: readonly Dataset[], from: S
     } else if (source !== "" && source !== draft.source) load(source);
     else shown.current = source;
   });
-  useEffect(() => store(draft), [draft]);
+  useEffect(() => store(kept(draft)), [draft]);
 
   const start = (wanted: string) => {
     load(wanted);
@@ -99,7 +99,9 @@ export function useDraft(catalog: Catalog, datasets: readonly Dataset[], from: S
   const bringBack = () => {
     if (!aside) return;
     shown.current = aside.source;
-    tell({ type: "restored", draft: { ...aside, key: newKey() } });
+    const back = { ...aside, key: newKey() };
+    store(back); // the page may begin anew with its address: a search that it was begun from is loaded again
+    tell({ type: "restored", draft: back });
     navigate(aside.source ? `/new?${aside.source}` : "/new", { replace: true });
     setAside(null);
   };

@@ -4,7 +4,7 @@ import { useRef, useState } from "react";
 
 import { api, get as got, Problem as Failure } from "../api/client";
 import type { SearchRequest } from "../api/types";
-import { navigate } from "../router";
+import { here, navigate } from "../router";
 import { type Draft, forget } from "./draft";
 import type { Json } from "./json";
 import { get, same } from "./pointer";
@@ -26,16 +26,17 @@ export function useSubmit(): Submission {
   const [refusal, setRefusal] = useState<Refusal | null>(null);
   const [sending, setSending] = useState(false);
   const busy = useRef(false); // at once, unlike state: the second click of two finds it set
-  const submit = async ({ key, value }: Draft) => {
+  const submit = async ({ key, text, value }: Draft) => {
     if (busy.current) return null;
     busy.current = true;
     setSending(true);
     setRefusal(null);
+    const stillHere = here();
     try {
       const params = { header: { "idempotency-key": key } };
       const search = await got(api.POST("/api/v1/searches", { params, body: value as unknown as SearchRequest }));
-      forget();
-      navigate(`/searches/${search.id}`);
+      forget({ text });
+      if (stillHere()) navigate(`/searches/${search.id}`);
       return null;
     } catch (error) {
       if (!(error instanceof Failure)) throw error;

@@ -26,26 +26,25 @@ export const DeriveCard = memo(function DeriveCard({
   look: (label: string) => Look;
 }) {
   const [bounds, setBounds] = useState<Bounds>(UNBOUNDED);
-  const [found, setFound] = useState<Derivation | null>(null);
-  const [problem, setProblem] = useState<Failure | null>(null);
+  // With the sample that it is of: a newer one may begin, and be shown, while an answer is under way.
+  const [answer, setAnswer] = useState<{ sample: number; found: Derivation | null; problem: Failure | null } | null>(null);
+  const { found, problem } = answer?.sample === sample ? answer : { found: null, problem: null };
   const [busy, setBusy] = useState(false);
   const change = (part: Partial<Bounds>) => setBounds((before) => ({ ...before, ...part }));
   const derive = async () => {
-    setProblem(null);
+    setAnswer((before) => before && { ...before, problem: null });
     setBusy(true);
     try {
-      setFound(
-        await get(
-          api.POST("/api/v1/searches/{search_id}/derive", {
-            params: { path: { search_id: id } },
-            body: bodyOf(bounds, sample),
-          }),
-        ),
+      const found = await get(
+        api.POST("/api/v1/searches/{search_id}/derive", {
+          params: { path: { search_id: id } },
+          body: bodyOf(bounds, sample),
+        }),
       );
+      setAnswer({ sample, found, problem: null });
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
-      setFound(null);
-      setProblem(error);
+      setAnswer({ sample, found: null, problem: error });
     } finally {
       setBusy(false);
     }

@@ -1,10 +1,10 @@
 /** The head of a search: what it is, how far, and what can be done with it. A failure's reason comes first. */
 
-import { type ReactNode, useState } from "react";
+import { type ReactNode, useEffect, useState } from "react";
 
 import { api, get, Problem as Failure, sent, useQuery } from "../api/client";
 import type { Result, Search, SearchRequest } from "../api/types";
-import { Link, navigate } from "../router";
+import { here, Link, navigate } from "../router";
 import { Button, ButtonLink } from "../ui/Button";
 import { count, duration, fixed } from "../ui/format";
 import { Problem } from "../ui/Problem";
@@ -39,13 +39,18 @@ export function Head({ live, version, put }: { live: Live; version: number; put:
       setBusy(false);
     }
   };
+  useEffect(() => setProblem(null), [search.state]); // what was refused of another state
   const params = { path: { search_id: search.id } };
   const cancel = () => act(async () => put(await get(api.POST("/api/v1/searches/{search_id}/cancel", { params }))));
-  const resume = () => act(async () => put(await get(api.POST("/api/v1/searches/{search_id}/resume", { params }))));
+  const resume = () => {
+    setAsking(false);
+    return act(async () => put(await get(api.POST("/api/v1/searches/{search_id}/resume", { params }))));
+  };
   const remove = () =>
     act(async () => {
+      const stillHere = here();
       await sent(api.DELETE("/api/v1/searches/{search_id}", { params }));
-      navigate("/");
+      if (stillHere()) navigate("/");
     });
 
   return (

@@ -46,9 +46,11 @@ export const RuleCard = memo(function RuleCard({
   const [depth, setDepth] = useState(() => String(Math.min(512, Math.max(evidence.n_slots * 2, 12))));
   const [carried, setCarried] = useState<Carried | null>(null);
   const [problem, setProblem] = useState<Failure | null>(null);
+  const [busy, setBusy] = useState(false);
   const statement = useMemo(() => rule.statement.replace(/^[^:]*: ((suggested|not supported); )?/, ""), [rule.statement]);
   const apply = async () => {
     setProblem(null);
+    setBusy(true);
     try {
       setCarried(
         await get(
@@ -62,6 +64,8 @@ export const RuleCard = memo(function RuleCard({
       if (!(error instanceof Failure)) throw error;
       setCarried(null);
       setProblem(error);
+    } finally {
+      setBusy(false);
     }
   };
   return (
@@ -139,7 +143,7 @@ export const RuleCard = memo(function RuleCard({
           />{" "}
           slots
         </label>
-        <Button type="submit">Lay out</Button>
+        <Button type="submit" disabled={busy}>Lay out</Button>
       </form>
       {problem && <Problem problem={problem} />}
       {carried && (

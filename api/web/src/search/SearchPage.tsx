@@ -288,7 +288,7 @@ function Loaded({ followed, live, catalog }: { followed: Followed; live: Live; c
             ))}
         </div>
       )}
-      {steps.length > 0 && <DeriveCard key={sample} {...{ id: search.id, sample, look }} />}
+      {steps.length > 0 && <DeriveCard {...{ id: search.id, sample, look }} />}
       <Trials live={live} version={version} />
     </div>
   );

@@ -1,6 +1,6 @@
 /** One search, loaded and then followed: answers and events meet in a `Live`, the page draws at most once a frame. */
 
-import { useCallback, useEffect, useRef, useState } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 
 import { Problem } from "../api/client";
 import { session } from "../api/connection";
@@ -38,6 +38,7 @@ export function useSearch(id: string): Followed {
   const [loaded, setLoaded] = useState(false);
   const [turn, setTurn] = useState(0);
   const aborter = useRef(new AbortController());
+  const newest = useRef<Live | null>(null); // events, answers and timers of one that was replaced change nothing
   const stale = useRef(new Set<Part>());
   const asked = useRef(new Set<Part>());
   const timer = useRef<{ at: number; id: ReturnType<typeof setTimeout> } | null>(null);
@@ -62,8 +63,26 @@ export function useSearch(id: string): Followed {
     if (found.status === 0 || found.status >= 500) setTimeout(() => signal.aborted || again(), AGAIN_MS);
   }, []);
 
-  const refresh = useCallback(
-    (current: Live, parts: readonly Part[], within: number) => {
+  const { read, refresh } = useMemo(() => {
+    /** Ask for a part; one answer of it at a time, so that none overtakes a newer one. */
+    const read = async (current: Live, part: Part, signal: AbortSignal) => {
+      stale.current.delete(part);
+      asked.current.add(part);
+      try {
+        const found = await loadPart(current, part, signal);
+        if (signal.aborted || current !== newest.current) return;
+        if (found) setTable(found);
+        draw();
+      } finally {
+        if (!signal.aborted && current === newest.current) {
+          asked.current.delete(part);
+          if (stale.current.has(part)) refresh(current, [part], SOON_MS);
+          // What an event overtook is left out, so it is asked for again.
+          else if (part === "search" && current.isBehind) refresh(current, [part], PROGRESS_MS);
+        }
+      }
+    };
+    const refresh = (current: Live, parts: readonly Part[], within: number) => {
       for (const part of parts) stale.current.add(part);
       if (stale.current.size === 0) return;
       const at = performance.now() + within;
@@ -72,32 +91,18 @@ export function useSearch(id: string): Followed {
       const { signal } = aborter.current;
       const ask = () => {
         timer.current = null;
-        // A part is asked for again only once it is answered, so that no answer overtakes a newer one.
-        const wanted = [...stale.current].filter((part) => !asked.current.has(part));
-        for (const part of wanted) {
-          stale.current.delete(part);
-          asked.current.add(part);
-          loadPart(current, part, signal)
-            .then(
-              (found) => {
-                if (signal.aborted) return;
-                if (found) setTable(found);
-                setProblem(null);
-                draw();
-              },
-              (error) => fail(error, () => refresh(current, [part], 0)),
-            )
-            .finally(() => {
-              if (signal.aborted) return;
-              asked.current.delete(part);
-              if (stale.current.has(part)) refresh(current, [part], SOON_MS);
-            });
+        for (const part of stale.current) {
+          if (asked.current.has(part)) continue; // its answer asks again
+          read(current, part, signal).then(
+            () => signal.aborted || setProblem(null),
+            (error) => fail(error, () => refresh(current, [part], 0)),
+          );
         }
       };
       timer.current = { at, id: setTimeout(ask, within) };
-    },
-    [draw, fail],
-  );
+    };
+    return { read, refresh };
+  }, [draw, fail]);
 
   useEffect(() => session.onSignIn(reload), [reload]);
 
@@ -105,19 +110,23 @@ export function useSearch(id: string): Followed {
     const mine = new AbortController();
     const { signal } = mine;
     aborter.current = mine;
+    const waiting = stale.current;
+    const unanswered = asked.current;
     setLoaded(false);
+    const forget = () => {
+      if (timer.current) clearTimeout(timer.current.id);
+      timer.current = null;
+      waiting.clear();
+      unanswered.clear();
+    };
     const load = async () => {
       const current = new Live(await loadSearch(id, signal));
+      forget();
+      newest.current = current;
       setLive(current);
       setProblem(null);
       const parts: Part[] = ["trials", "architectures", "rules", "artifacts", "table", "warnings"];
-      await Promise.all(
-        parts.map(async (part) => {
-          const found = await loadPart(current, part, signal);
-          if (found) setTable(found);
-        }),
-      );
-      draw();
+      await Promise.all(parts.map((part) => read(current, part, signal)));
       await loadReports(
         current,
         (rows) => {
@@ -130,21 +139,16 @@ export function useSearch(id: string): Followed {
       draw();
     };
     load().catch((error) => fail(error, reload));
-    const waiting = stale.current;
-    const unanswered = asked.current;
     return () => {
       mine.abort();
-      if (timer.current) clearTimeout(timer.current.id);
-      timer.current = null;
-      waiting.clear();
-      unanswered.clear();
+      forget();
       cancelAnimationFrame(drawing.current);
       drawing.current = 0;
     };
-  }, [id, turn, draw, fail, reload]);
+  }, [id, turn, draw, fail, read, reload]);
 
   const tell = (event: SearchEvent) => {
-    if (!live) return;
+    if (!live || live !== newest.current) return;
     const parts = live.tell(event);
     refresh(live, parts, event.type === "reports" ? PROGRESS_MS : SOON_MS);
     draw();
@@ -153,6 +157,14 @@ export function useSearch(id: string): Followed {
   const following = live !== null && !(hasEnded(live.search.state) && live.search.last_event <= live.seen);
   const stream = useEvents(following ? id : null, tell, useStart(live, following));
 
+  // Nothing is sent of a search that has ended; somebody may have resumed or deleted it elsewhere.
+  useEffect(() => {
+    if (!live || following) return;
+    const look = () => document.visibilityState === "visible" && refresh(live, ["search"], 0);
+    document.addEventListener("visibilitychange", look);
+    return () => document.removeEventListener("visibilitychange", look);
+  }, [live, following, refresh]);
+
   // The stream also ends when somebody has deleted the search.
   useEffect(() => {
     if (stream === "ended" && live && !hasEnded(live.search.state)) refresh(live, ["search"], 0);
@@ -160,10 +172,10 @@ export function useSearch(id: string): Followed {
 
   const put = useCallback(
     (search: Search) => {
-      live?.setSearch(search);
+      newest.current?.setSearch(search);
       draw();
     },
-    [live, draw],
+    [draw],
   );
 
   const follow = useCallback(

@@ -61,6 +61,11 @@ export class Live {
     this.version++;
   }
 
+  /** Whether an event has told of more than the newest answer about the search knows. */
+  get isBehind(): boolean {
+    return this.search.last_event < this.seen;
+  }
+
   setTrials(trials: Trial[]): void {
     // An event may have told of a step that this answer, asked for earlier, does not have yet.
     const before = new Map(this.trials.map((trial) => [trial.id, trial.step]));
@@ -136,6 +141,7 @@ export class Live {
         return ["search", "trials", "architectures", "rules", "artifacts"];
       }
       case "latency_table":
+        this.search = { ...this.search, latency_table: String(data["id"]) }; // the table is asked for by it
         return ["search", "table"];
       case "architecture":
         return ["architectures"];
@@ -168,14 +174,14 @@ export class Live {
 
   private tellTrial(data: { trial: string; state: string; reason: string | null }, at: string): Part[] {
     const { state, reason } = data;
-    const known = this.changeTrial(data.trial, (trial) => ({
+    this.changeTrial(data.trial, (trial) => ({
       ...trial,
       state,
       reason,
       started_at: trial.started_at ?? (state === "running" ? at : null),
       finished_at: state === "queued" || state === "running" ? null : at,
     }));
-    return known && state !== "running" ? [] : ["trials"]; // its attempt changes with its start
+    return ["trials"]; // its attempt changes with its start, and an answer of before may still be under way
   }
 
   private changeTrial(id: string, change: (trial: Trial) => Trial): boolean {
