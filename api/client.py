@@ -326,13 +326,19 @@ class Client:
             ClientError: the service refuses, such as for an unknown id.
         """
         alive_at = time.monotonic()
+
+        def alive() -> None:
+            nonlocal alive_at
+            alive_at = time.monotonic()
+
         while True:
             try:
-                for event in self._stream(search_id, after):
+                for event in self._stream(search_id, after, alive):
                     if event is None:
                         return
-                    after, alive_at = event["number"], time.monotonic()
+                    after = event["number"]
                     yield event
+                    alive()  # however long the caller took
                     if event["type"] in TERMINAL_EVENTS and self.get(search_id)["last_event"] == after:
                         return
             except (httpx.TransportError, Unreachable) as error:
@@ -343,8 +349,11 @@ class Client:
                     raise
             time.sleep(RECONNECT_S)
 
-    def _stream(self, search_id: str, after: int) -> Iterator[dict[str, Any] | None]:
-        """One connection's events; None says that the search is over and nothing is left to send."""
+    def _stream(self, search_id: str, after: int, alive: Callable[[], None]) -> Iterator[dict[str, Any] | None]:
+        """One connection's events; None says that the search is over and nothing is left to send.
+
+        Each line, of a ping too, says by `alive` that the service is there: a search may tell nothing for minutes.
+        """
         url = f"{PREFIX}/searches/{search_id}/events"
         headers = {"Last-Event-ID": str(after)}
         with self._http.stream("GET", url, headers=headers, timeout=httpx.Timeout(30, read=SILENCE_S)) as answer:
@@ -357,7 +366,9 @@ class Client:
             if not answer.headers.get("content-type", "").startswith("text/event-stream"):
                 raise _foreign(answer)
             data: list[str] = []
+            alive()
             for line in answer.iter_lines():
+                alive()
                 if line.startswith("data: "):
                     data.append(line[6:])
                 elif not line and data:

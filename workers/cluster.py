@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -34,6 +34,10 @@ _children: dict[int, subprocess.Popen[bytes]] = {}  # heads started by this proc
 
 class ClusterError(RuntimeError):
     """Ray could not be started or reached; one line that a person can act on."""
+
+
+class Unwanted(ClusterError):
+    """Whoever wanted Ray was asked to stop while it started."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +61,16 @@ class Cluster:
         return processes.alive(self.process)
 
 
-def start(settings: Settings) -> Cluster:
+def start(settings: Settings, is_unwanted: Callable[[], bool] = lambda: False) -> Cluster:
     """Adopt the folder's live head, or start one.
+
+    Args:
+        settings: data folder, resources.
+        is_unwanted: asked while it starts, which takes seconds to minutes; a head that is unwanted by then is ended.
 
     Raises:
         ClusterError: Ray did not come up, with the last line it wrote.
+        Unwanted: it was told to be.
         OSError: the data folder cannot be written.
     """
     found = find(settings.data_dir)
@@ -91,7 +100,7 @@ def start(settings: Settings) -> Cluster:
     _children[head.pid] = head
     with head.stderr:
         try:
-            found = _wait(folder, head)
+            found = _wait(folder, head, is_unwanted)
         except ClusterError:
             noted = _noted(folder)
             if noted is not None and noted.process.pid == head.pid:
@@ -110,7 +119,7 @@ def _forget(head: subprocess.Popen[bytes]) -> None:
     _children.pop(head.pid, None)
 
 
-def _wait(folder: Path, head: subprocess.Popen[bytes]) -> Cluster:
+def _wait(folder: Path, head: subprocess.Popen[bytes], is_unwanted: Callable[[], bool]) -> Cluster:
     """The head once it is up: this one, or one that a dispatcher started just before it was killed."""
     deadline = time.monotonic() + START_TIMEOUT_S
     while True:
@@ -118,6 +127,8 @@ def _wait(folder: Path, head: subprocess.Popen[bytes]) -> Cluster:
         noted = _noted(folder)
         if noted is not None and noted.alive and _is_up(folder):
             return noted
+        if is_unwanted():
+            raise Unwanted("ray is no longer wanted")
         other = noted is not None and noted.alive and noted.process.pid != head.pid
         if (ended and not other) or time.monotonic() > deadline:
             lines = [line for line in _log_of(folder).splitlines() if line.strip()] if noted is not None else []

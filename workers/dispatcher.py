@@ -18,7 +18,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import structlog
@@ -48,6 +48,11 @@ def _log(event: str, **values: object) -> None:
         _logger.info(event, **values)
 
 
+def _boot_time() -> float:
+    """Seconds that also count while the machine is suspended."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
 class DispatcherError(RuntimeError):
     """The dispatcher cannot start; one line that a person can act on."""
 
@@ -65,12 +70,12 @@ def run(settings: Settings, *, parent: int | None = None) -> None:
     """
     stop = threading.Event()
     with _only_one(settings):
-        dispatcher = Dispatcher(settings)
+        dispatcher = Dispatcher(settings, lambda: stop.is_set() or parent not in (None, os.getppid()))
         dispatcher.check_database()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
         _log("dispatching", data_dir=str(settings.data_dir), cpus=settings.cpus, gpus=settings.gpus)
-        while not stop.is_set() and parent in (None, os.getppid()):
+        while not dispatcher.is_ending():
             try:
                 dispatcher.look()
                 os.utime(settings.data_dir / LOCK_FILE)  # the time of the last look, for `blockwright health`
@@ -87,16 +92,20 @@ class Dispatcher:
 
     Args:
         settings: data folder, resources, times.
+        is_ending: whether it was asked to stop: then it starts nothing more, though a look may be under way.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, is_ending: Callable[[], bool] = lambda: False) -> None:
         self._settings = settings
+        self.is_ending = is_ending
         self._engine: Engine = make_engine(settings.database_url)
         self._host = socket.gethostname()
         self._owner = owner.this_process()
         self._children: dict[int, subprocess.Popen[bytes]] = {}
         self._stopping_since: dict[Lease, float] = {}  # since the first request to stop
         self._swept = -math.inf  # time of the last sweep
+        self._looked = math.inf  # when the last look ended
+        self._patient_until = -math.inf
 
     def check_database(self) -> None:
         """Raises: DispatcherError: the database does not answer, or is at another revision than this code."""
@@ -115,8 +124,9 @@ class Dispatcher:
             running = queue.running(connection)
         held = {each.lease for each in running}
         self._stopping_since = {lease: since for lease, since in self._stopping_since.items() if lease in held}
+        is_patient = self._is_patient()
         for each in running:
-            if each.expires_in_s < 0:
+            if each.expires_in_s < 0 and not is_patient:
                 # Whoever's it is, and before the statement that takes its search away: stopped in the middle of a
                 # write it holds the database's lock, for which that statement would wait for ever.
                 self._end_runner(each.runner)
@@ -129,11 +139,12 @@ class Dispatcher:
                 self._reclaim(each)
             elif each.cancelling:
                 self._press(each)
-        with transaction(self._engine) as connection:
-            reclaimed = queue.reclaim_expired(connection)
-        for lost in reclaimed:
-            _log("lease expired", search=lost.search_id, state=lost.state, reason=lost.reason)
-            self._end_runner(lost.runner)
+        if not is_patient:
+            with transaction(self._engine) as connection:
+                reclaimed = queue.reclaim_expired(connection)
+            for lost in reclaimed:
+                _log("lease expired", search=lost.search_id, state=lost.state, reason=lost.reason)
+                self._end_runner(lost.runner)
         while self._start_next():
             pass
         if time.monotonic() - self._swept >= EVERY_S:
@@ -141,6 +152,7 @@ class Dispatcher:
             swept = sweep(self._engine, self._settings.data_dir, {each.lease.search_id for each in running})
             if swept:
                 _log("removed what a crash had left", searches=swept)
+        self._looked = _boot_time()
 
     def end(self) -> None:
         """Stop every runner of this dispatcher in good order, and Ray if it is ours."""
@@ -195,6 +207,19 @@ class Dispatcher:
                 mine.append(each)
         return mine
 
+    def _is_patient(self) -> bool:
+        """Whether this machine stood still just now, its runners too, which then get the time of two heartbeats.
+
+        A machine that was suspended, or had no time for its processes, wakes with all leases expired.
+        """
+        now = _boot_time()
+        if now - self._looked > self._settings.poll_s + self._settings.heartbeat_s:
+            self._patient_until = now + 2 * self._settings.heartbeat_s
+            _log(
+                "this machine stood still; runners get time to say that they live", seconds=round(now - self._looked, 1)
+            )
+        return now < self._patient_until
+
     # -- runners that end ---------------------------------------------------------------------------------------------
 
     def _reap(self) -> None:
@@ -245,6 +270,8 @@ class Dispatcher:
 
     def _start_next(self) -> bool:
         """Start the oldest queued search that fits into what is free; whether one was started."""
+        if self.is_ending():
+            return False
         with reading(self._engine) as connection:
             is_full = sum(each.cpus for each in queue.running(connection)) >= self._settings.cpus
             is_queued = bool(searches.list(connection, state="queued", limit=1).items)
@@ -254,10 +281,14 @@ class Dispatcher:
         environment = {}
         try:
             environment = self._ray_environment()  # before claiming: a start of Ray takes longer than a lease
+        except cluster.Unwanted:
+            return False
         except ClusterError as error:
             problem = str(error)
         except OSError as error:
             problem = f"ray could not be started: {explain(error, self._settings.data_dir)}"
+        if self.is_ending():  # Ray has taken its time
+            return False
         with transaction(self._engine) as connection:
             claim = queue.claim_within(
                 connection,
@@ -285,7 +316,7 @@ class Dispatcher:
         if settings.ray_address is not None:
             token = {"BLOCKWRIGHT_RAY_TOKEN_FILE": str(settings.ray_token_file)} if settings.ray_token_file else {}
             return {"BLOCKWRIGHT_RAY_ADDRESS": settings.ray_address, **token}
-        local = cluster.start(settings)
+        local = cluster.start(settings, self.is_ending)
         return {
             "BLOCKWRIGHT_RAY_ADDRESS": local.address,
             "BLOCKWRIGHT_RAY_TOKEN_FILE": local.token_file,

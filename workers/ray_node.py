@@ -25,7 +25,7 @@ from workers.cluster import ClusterError
 from workers.settings import Settings
 
 MIN_TOKEN_LENGTH = 16
-START_TIMEOUT_S = 90  # the head may still be starting
+START_TIMEOUT_S = 180  # as a head's, which may still be starting
 STOP_PATIENCE_S = 20  # it takes two to four seconds
 _STARTED = "Ray runtime started."
 _PR_SET_PDEATHSIG = 1  # of Linux's prctl

@@ -185,6 +185,38 @@ def test_events_of_an_ended_search_end_at_once(client: Client, submitted: dict[s
     assert list(client.events(submitted["id"], after=2)) == []
 
 
+def test_a_search_that_tells_nothing_for_long_is_followed_over_a_broken_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 0.0
+    monkeypatch.setattr("api.client.time.monotonic", lambda: now)
+    monkeypatch.setattr("api.client.time.sleep", lambda seconds: None)
+    n_connections = 0
+
+    class Quiet(httpx.SyncByteStream):
+        """Pings for ten minutes, then nothing."""
+
+        def __iter__(self) -> Any:
+            nonlocal now
+            for _ in range(40):
+                now += 15
+                yield b": ping\n\n"
+            raise httpx.ReadError("connection lost")
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        nonlocal n_connections
+        n_connections += 1
+        if n_connections == 2:
+            raise httpx.ConnectError("nobody there for a moment")
+        if n_connections == 3:
+            return httpx.Response(204)
+        return httpx.Response(200, headers={"content-type": "text/event-stream"}, stream=Quiet())
+
+    with Client("http://127.0.0.1:9", transport=httpx.MockTransport(answer), patience_s=60) as client:
+        assert list(client.events("x")) == []
+    assert n_connections == 3
+
+
 def test_events_give_up_when_nobody_answers_for_long() -> None:
     with (
         Client("http://127.0.0.1:9", patience_s=0.1) as client,

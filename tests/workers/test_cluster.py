@@ -72,6 +72,17 @@ def test_a_head_that_does_not_start_says_why(tmp_path: Path) -> None:
     assert not (tmp_path / "ray.json").exists()
 
 
+@pytest.mark.ray
+def test_a_head_that_is_unwanted_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path, ray_temp_dir=Path(tempfile.mkdtemp(prefix="bwt-")), cpus=1)
+    noted = tmp_path / "ray.json"
+    with pytest.raises(cluster.Unwanted):
+        cluster.start(settings, noted.exists)  # it has a process and a folder by then, and takes seconds more
+    assert not noted.exists()
+    assert heads_of(tmp_path) == []
+    assert list(settings.ray_temp_dir.iterdir()) == []
+
+
 def start_a_head_and_die(settings: Settings) -> None:
     """A dispatcher that is killed as soon as it has started the process of a head."""
     code = """

@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from db.engine import transaction
 from db.lease import Runner
 from tests import tiny
 from tests.workers.service import Service, serving
-from workers import dispatcher, processes
+from workers import cluster, dispatcher, processes
 from workers.cluster import python_path
 from workers.dispatcher import Dispatcher, DispatcherError
 from workers.settings import Settings
@@ -88,6 +89,60 @@ def test_a_search_that_finds_no_ray_fails_with_the_reason(tmp_path: Path, unreac
         service_search = service.search(search_id)
     assert service_search.state == "failed"
     assert f"no Ray cluster answers at '{unreachable}'" in str(service_search.reason)
+    looking.end()
+    service.engine.dispose()
+
+
+def test_a_dispatcher_that_is_to_end_starts_nothing_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = Service(tmp_path, None)
+    search_id = service.submit(tiny.request())
+    is_ending = False
+    starts = 0
+
+    def start(settings: Settings, is_unwanted: Callable[[], bool]) -> cluster.Cluster:
+        nonlocal is_ending, starts
+        starts += 1
+        is_ending = True  # Ray takes seconds to start, and this comes meanwhile
+        if is_unwanted() and starts == 1:
+            raise cluster.Unwanted("ray is no longer wanted")
+        return cluster.Cluster("127.0.0.1:1", processes.identify(os.getpid()), str(tmp_path), str(tmp_path / "token"))
+
+    monkeypatch.setattr(cluster, "start", start)
+    looking = Dispatcher(Settings(data_dir=tmp_path), lambda: is_ending)
+    for told in (False, False, True):  # in time, as it has come up, and before it is started
+        is_ending = told
+        looking.look()
+        assert service.search(search_id).state == "queued"
+    assert starts == 2
+    service.engine.dispose()
+
+
+def test_a_machine_that_stood_still_gives_its_runners_time_to_say_that_they_live(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = Service(tmp_path, None)
+    search_id = service.submit(tiny.request())
+    now = 1000.0
+    monkeypatch.setattr("workers.dispatcher._boot_time", lambda: now)
+    runner = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True)
+    process = processes.identify(runner.pid)
+    looking = Dispatcher(Settings(data_dir=tmp_path, ray_address="127.0.0.1:1", cpus=1))
+    looking.look()
+    with transaction(service.engine) as connection:
+        (running,) = queue.running(connection)
+        looking._end_runner(running.runner)
+        queue.set_runner(connection, running.lease, Runner(socket.gethostname(), process.pid, process.started))
+        queue.heartbeat(connection, running.lease, lease_s=-1)
+    for seconds in (60, 2, 2):  # neither the dispatcher nor the runner had a turn, and then both have
+        now += seconds
+        looking.look()
+        assert (service.search(search_id).state, runner.poll()) == ("running", None)
+    now += 3
+    looking.look()  # it had the time of two heartbeats, and more
+    assert runner.wait(timeout=60) == -signal.SIGTERM
+    assert runner.stdin is not None
+    runner.stdin.close()
+    assert service.running(search_id).attempt == 2
     looking.end()
     service.engine.dispose()
 
@@ -200,6 +255,7 @@ from sqlalchemy import update
 from db.engine import make_engine, transaction
 from db.models import searches
 from workers.settings import Settings
+input()
 with transaction(make_engine(Settings(data_dir=Path(sys.argv[1])).database_url)) as connection:
     connection.execute(update(searches).values(name="late"))
     os.kill(os.getpid(), signal.SIGSTOP)
@@ -217,10 +273,13 @@ def test_a_runner_stopped_in_the_middle_of_a_write_past_its_lease_holds_nobody_u
         assert claim is not None
     command = [sys.executable, "-c", STOPPED_WHILE_WRITING, str(tmp_path)]
     environment = {**os.environ, "PYTHONPATH": python_path()}
-    stopped = subprocess.Popen(command, env=environment, start_new_session=True)
+    stopped = subprocess.Popen(command, env=environment, start_new_session=True, stdin=subprocess.PIPE)
     process = processes.identify(stopped.pid)
     with transaction(service.engine) as connection:
         queue.set_runner(connection, claim.lease, Runner(socket.gethostname(), process.pid, process.started))
+    assert stopped.stdin is not None
+    stopped.stdin.write(b"\n")
+    stopped.stdin.close()
     # Until it has stopped, holding the database's only write lock; a moment before, SIGTERM would still end it.
     os.waitid(os.P_PID, stopped.pid, os.WSTOPPED | os.WNOWAIT)
     Dispatcher(Settings(data_dir=tmp_path, ray_address="127.0.0.1:1")).look()
