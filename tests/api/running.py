@@ -60,18 +60,18 @@ def running(settings: Settings) -> Iterator[Running]:
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while not server.started:
         assert thread.is_alive()
         assert time.monotonic() < deadline
         time.sleep(0.01)
     port = server.servers[0].sockets[0].getsockname()[1]
     url = f"http://127.0.0.1:{port}"
-    with httpx.Client(base_url=url, trust_env=False, timeout=20) as http:
+    with httpx.Client(base_url=url, trust_env=False, timeout=120) as http:
         yield Running(url, app, http)
     app.state.follower.close()
     server.should_exit = True
-    thread.join(timeout=20)
+    thread.join(timeout=120)
     assert not thread.is_alive()
 
 

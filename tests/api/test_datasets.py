@@ -303,7 +303,10 @@ def api_process(data_dir: Path, max_file_bytes: int = resource.RLIM_INFINITY) ->
 
 
 def test_a_full_disk_is_said_so_and_leaves_nothing(settings: Settings) -> None:
-    with api_process(settings.data_dir, 2**20) as (_, url), httpx.Client(base_url=url, trust_env=False) as http:
+    with (
+        api_process(settings.data_dir, 2**20) as (_, url),
+        httpx.Client(base_url=url, trust_env=False, timeout=60) as http,
+    ):
         answer = http.post(ROOT, params={"name": "novels"}, content=b"x" * 2**21)
         assert (answer.status_code, answer.json()["code"]) == (507, "disk-full")
         assert answer.json()["detail"] == "the file cannot be stored: file too large; nothing of it was kept"

@@ -113,7 +113,7 @@ def test_new_events_reach_every_open_stream_in_order(service: Running, claimed: 
     with transaction(service.engine) as connection:
         searches.finish(connection, claimed.lease, "failed", reason="diverged")
     for thread in threads:
-        thread.join(timeout=20)
+        thread.join(timeout=120)
     assert found[0] == found[1] == found[2]
     assert [event["number"] for event in found[0]] == list(range(1, len(found[0]) + 1))
     steps = [row["step"] for event in found[0] if event["type"] == "reports" for row in event["data"]["reports"]]
@@ -157,7 +157,7 @@ def test_a_deleted_search_ends_its_streams(service: Running, submitted: dict[str
         time.sleep(0.01)
     service.http.post(f"{ROOT}/{submitted['id']}/cancel")
     service.http.delete(f"{ROOT}/{submitted['id']}")
-    thread.join(timeout=20)
+    thread.join(timeout=120)
     assert not thread.is_alive()
 
 
@@ -185,6 +185,6 @@ def test_too_many_streams_are_refused(settings: Settings) -> None:
         with service.http.stream("GET", f"{ROOT}/{search_id}/events") as answer:
             lines = answer.iter_lines()  # kept: httpx closes the connection with the iterator
             next(lines)
-            refused = httpx.get(f"{service.url}{ROOT}/{search_id}/events", trust_env=False)
+            refused = httpx.get(f"{service.url}{ROOT}/{search_id}/events", trust_env=False, timeout=60)
         assert (refused.status_code, refused.json()["code"]) == (503, "too-many-streams")
         assert refused.json()["detail"] == "1 event streams are open, the most that are allowed; close one or try later"

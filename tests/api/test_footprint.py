@@ -1,4 +1,4 @@
-"""What the api costs: processor time and memory of fresh interpreters, which other work does not change."""
+"""What the api costs: memory of a fresh interpreter, and its processor time beside that of its libraries alone."""
 
 from __future__ import annotations
 
@@ -39,6 +39,13 @@ print(json.dumps({
 """
 
 
+LIBRARIES = """
+import time, fastapi, httpx, pydantic_settings, sqlalchemy.dialects.sqlite, uvicorn
+print(time.process_time())
+"""
+MOST = 5  # times as much; 1.7 to 2.6 were measured, and two seconds on the machine that it was written on
+
+
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory, migrated: Path) -> dict[str, Any]:
     command = [sys.executable, "-c", PROGRAM, str(migrated.parent)]
@@ -55,8 +62,16 @@ def test_the_api_loads_none_of_the_heavy_packages(measured: dict[str, Any]) -> N
     assert measured["loaded"] == []
 
 
-def test_the_api_is_ready_within_two_seconds_of_processor_time(measured: dict[str, Any]) -> None:
-    assert measured["cpu_s"] < 2
+def test_the_api_is_ready_within_five_times_what_its_libraries_take_to_load(migrated: Path) -> None:
+    """The least of three, in turns: what else runs takes caches and clock from both."""
+
+    def said(*arguments: str) -> str:
+        command = [sys.executable, "-c", *arguments]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+    rounds = [(json.loads(said(PROGRAM, str(migrated.parent)))["cpu_s"], float(said(LIBRARIES))) for _ in range(3)]
+    ours, theirs = (min(column) for column in zip(*rounds, strict=True))
+    assert ours < MOST * theirs
 
 
 def test_the_api_stays_under_120_megabytes(measured: dict[str, Any]) -> None:

@@ -146,7 +146,7 @@ def test_a_bug_is_a_problem_with_the_number_of_the_request(service: Running) -> 
         raise ZeroDivisionError("secret")
 
     service.app.add_api_route("/broken", broken)
-    answer = httpx.get(f"{service.url}/broken", trust_env=False)
+    answer = httpx.get(f"{service.url}/broken", trust_env=False, timeout=60)
     assert answer.status_code == 500
     assert answer.headers["x-request-id"] in answer.json()["detail"]
     assert "secret" not in answer.text

@@ -42,13 +42,16 @@ def test_an_api_that_does_not_answer_is_unhealthy(run: Run, monkeypatch: pytest.
     assert done.err.startswith(f"blockwright: nothing answers at http://127.0.0.1:{port}: ")
 
 
-def test_a_dispatcher_is_healthy_by_its_last_look(run: Run, tmp_path: Path) -> None:
+def test_a_dispatcher_is_healthy_by_its_last_look(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = run("health", "dispatcher")
     assert (done.status, done.err) == (1, f"blockwright: no dispatcher has had the data folder {tmp_path} yet\n")
     lock = tmp_path / LOCK_FILE
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now)  # it goes on between touching and looking
     lock.touch()
+    os.utime(lock, (now, now))
     assert run("health", "dispatcher").out.startswith(f"the dispatcher of {tmp_path} looked 0 s ago")
-    long_ago = time.time() - 500
+    long_ago = now - 500
     os.utime(lock, (long_ago, long_ago))
     done = run("health", "dispatcher")
     assert (done.status, done.err) == (1, f"blockwright: the dispatcher of {tmp_path} last looked 500 s ago\n")

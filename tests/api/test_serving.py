@@ -63,15 +63,23 @@ def dispatcher_of(process: subprocess.Popen[str]) -> psutil.Process | None:
     return None
 
 
+def session_of(process: psutil.Process) -> int | None:
+    """None where it has ended."""
+    try:
+        return os.getsid(process.pid)
+    except ProcessLookupError:
+        return None
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
 def test_serve_migrates_answers_and_ends_in_good_order(tmp_path: Path, number: signal.Signals) -> None:
     with blockwright("serve", "--port", "0", data_dir=tmp_path) as process:
         url = address(tmp_path)
-        assert httpx.get(f"{url}/readyz", trust_env=False).json() == {"status": "ok"}
+        assert httpx.get(f"{url}/readyz", trust_env=False, timeout=PATIENCE_S).json() == {"status": "ok"}
         wait_for(lambda: (tmp_path / "dispatcher.lock").exists(), "the dispatcher runs")
         dispatcher = dispatcher_of(process)
         assert dispatcher is not None
-        with httpx.stream("GET", f"{url}/healthz", trust_env=False) as answer:
+        with httpx.stream("GET", f"{url}/healthz", trust_env=False, timeout=PATIENCE_S) as answer:
             assert answer.status_code == 200
         process.send_signal(number)
         out, err = process.communicate(timeout=PATIENCE_S)
@@ -87,21 +95,24 @@ def test_a_log_on_a_full_disk_does_not_keep_the_service_from_answering(tmp_path:
         Path("/dev/full").open("wb") as full,
         blockwright("serve", "--port", "0", data_dir=tmp_path, output=full) as it,
     ):
-        assert httpx.get(f"{address(tmp_path)}/readyz", trust_env=False).json() == {"status": "ok"}
+        assert httpx.get(f"{address(tmp_path)}/readyz", trust_env=False, timeout=PATIENCE_S).json() == {"status": "ok"}
         it.send_signal(signal.SIGTERM)
         assert it.wait(timeout=PATIENCE_S) == 0
 
 
 def test_an_interrupted_migration_is_ended_and_says_nothing(tmp_path: Path) -> None:
     with blockwright("serve", "--port", "0", data_dir=tmp_path) as process:
-        wait_for(lambda: psutil.Process(process.pid).children(), "the migration runs")
-        child = psutil.Process(process.pid).children()[0]
+        found: list[psutil.Process] = []
+        wait_for(lambda: found.extend(psutil.Process(process.pid).children()) or found, "the migration runs")
+        child = found[0]
         # A session of its own, so that Ctrl-C in a terminal does not reach it; right after the fork it has none yet.
-        wait_for(lambda: os.getsid(child.pid) == child.pid, "the migration has a session of its own")
+        wait_for(lambda: session_of(child) in (child.pid, None), "the migration has a session of its own")
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0
-    assert err in ("", f"database is at revision {HEAD}\n")  # on a busy machine it may have ended before the signal
+    assert "Traceback" not in err
+    said = [line for line in err.splitlines() if "[info" not in line]  # of a dispatcher that ran by then
+    assert said in ([], [f"database is at revision {HEAD}"])  # on a busy machine it may have ended before the signal
     assert not child.is_running()
 
 
@@ -124,10 +135,12 @@ def test_folders_of_our_packages_names_where_it_is_started_do_no_harm(tmp_path: 
 def test_an_open_event_stream_does_not_hold_up_the_end(tmp_path: Path) -> None:
     with blockwright("serve", "--port", "0", data_dir=tmp_path) as process:
         url = address(tmp_path)
-        # More processors than there are: the search stays queued, its stream stays open, and Ray is not needed.
+        # Ray takes seconds to start, and only then is it told that there are not so many processors.
         request = {"name": "waits", "resources": {"cpus": 1000}}
-        search = httpx.post(f"{url}/api/v1/searches", json=request, trust_env=False).json()
-        with httpx.stream("GET", f"{url}/api/v1/searches/{search['id']}/events", trust_env=False) as answer:
+        search = httpx.post(f"{url}/api/v1/searches", json=request, trust_env=False, timeout=PATIENCE_S).json()
+        with httpx.stream(
+            "GET", f"{url}/api/v1/searches/{search['id']}/events", trust_env=False, timeout=PATIENCE_S
+        ) as answer:
             lines = answer.iter_lines()
             next(lines)
             process.terminate()
@@ -194,9 +207,9 @@ def test_address_and_token_may_come_from_the_environment(tmp_path: Path) -> None
     with blockwright("serve", data_dir=tmp_path, **variables) as process:
         wait_for(lambda: (tmp_path / "address").exists() or process.poll() is not None, "the service answers")
         url = address(tmp_path)
-        assert httpx.get(f"{url}/version", trust_env=False).status_code == 401
+        assert httpx.get(f"{url}/version", trust_env=False, timeout=PATIENCE_S).status_code == 401
         headers = {"Authorization": f"Bearer {token}"}
-        assert httpx.get(f"{url}/version", headers=headers, trust_env=False).status_code == 200
+        assert httpx.get(f"{url}/version", headers=headers, trust_env=False, timeout=PATIENCE_S).status_code == 200
         wait_for(lambda: dispatcher_of(process), "the dispatcher runs")
         dispatcher = dispatcher_of(process)
         assert dispatcher is not None
@@ -215,7 +228,7 @@ def test_the_api_alone_serves_a_migrated_database(tmp_path: Path) -> None:
         process.wait(timeout=PATIENCE_S)
     with blockwright("api", "--port", "0", data_dir=data_dir, **elsewhere) as process:
         url = address(data_dir)
-        assert httpx.get(f"{url}/readyz", trust_env=False).status_code == 200
+        assert httpx.get(f"{url}/readyz", trust_env=False, timeout=PATIENCE_S).status_code == 200
         assert stat.S_IMODE(data_dir.stat().st_mode) == 0o700
         assert psutil.Process(process.pid).children() == []
         process.terminate()

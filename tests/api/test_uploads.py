@@ -231,7 +231,10 @@ def test_a_bomb_is_refused_while_it_is_unpacked(settings: Settings, codec: str) 
 def test_a_full_disk_under_the_reader_leaves_nothing(settings: Settings) -> None:
     """What is sent has room, what it holds has not."""
     data = gzip.compress(JSONL * 100)
-    with api_process(settings.data_dir, 2**20) as (_, url), httpx.Client(base_url=url, trust_env=False) as http:
+    with (
+        api_process(settings.data_dir, 2**20) as (_, url),
+        httpx.Client(base_url=url, trust_env=False, timeout=60) as http,
+    ):
         answer = http.post(ROOT, params={"name": "mine", "format": "jsonl"}, content=data, timeout=60)
         assert (answer.status_code, answer.json()["code"]) == (507, "storage"), answer.text
         assert list((settings.data_dir / "datasets").iterdir()) == []

@@ -144,6 +144,7 @@ def test_contended_read_then_write_loses_nothing(engine: Engine) -> None:
 def test_short_busy_timeout_gives_up_instead_of_waiting(url: str, engine: Engine) -> None:
     search_id = queued(engine)
     impatient = make_engine(url, busy_timeout_s=0.05)
+    impatient.connect().close()  # also its patience to connect is short
     with transaction(engine) as connection:
         searches_.cancel(connection, search_id)
         with (

@@ -247,6 +247,7 @@ def test_what_fits_nowhere_is_taken_once_nothing_runs(engine: Engine) -> None:
 def test_a_claim_does_not_wait_for_a_search_that_somebody_else_is_changing(url: str, engine: Engine) -> None:
     first, second = queued(engine), queued(engine)
     impatient = make_engine(url, busy_timeout_s=0.01)
+    impatient.connect().close()  # also its patience to connect is short
     with transaction(engine) as cancelling:
         searches.cancel(cancelling, first)
         with transaction(impatient) as connection:
@@ -263,6 +264,7 @@ def test_a_claim_does_not_wait_for_a_search_that_somebody_else_is_changing(url: 
 def test_an_expired_lease_that_somebody_is_changing_is_left_for_the_next_look(url: str, engine: Engine) -> None:
     run = started(engine, lease_s=-1)
     impatient = make_engine(url, busy_timeout_s=0.01)
+    impatient.connect().close()  # also its patience to connect is short
     with transaction(engine) as connection:
         queue.heartbeat(connection, run.lease)
         with transaction(impatient) as other:

@@ -61,7 +61,7 @@ def request_file(tmp_path: Path) -> Path:
 def test_demo_prints_the_result_and_leaves_a_model_that_runs(tmp_path: Path, request_file: Path) -> None:
     out = tmp_path / "demo"
     demo = start(out, request_file)
-    printed, _ = demo.communicate(timeout=220)
+    printed, _ = demo.communicate(timeout=800)
     assert demo.returncode == 0, printed
     for expected in ("probabilities of seed 0", "architecture", "bits per byte", "repeatability"):
         assert expected in printed
@@ -85,12 +85,12 @@ def test_demo_prints_the_result_and_leaves_a_model_that_runs(tmp_path: Path, req
 def test_demo_interrupted_cleans_up(tmp_path: Path, request_file: Path) -> None:
     out = tmp_path / "demo"
     demo = start(out, request_file)
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 400
     while not (out / "data" / "ray.json").exists() and time.monotonic() < deadline:  # Ray is up: the most to clean
         time.sleep(0.2)
     assert (out / "data" / "ray.json").exists()
     demo.send_signal(signal.SIGINT)
-    printed, _ = demo.communicate(timeout=100)
+    printed, _ = demo.communicate(timeout=400)
     assert demo.returncode == 1
     assert "interrupted; the service has been stopped" in printed
     assert "Traceback" not in printed

@@ -42,7 +42,7 @@ REQUEST: dict[str, Any] = {
         "tau_end": 0.5, "lr_warmup_steps": 2, "eval_windows": 4, "prune_steps": 0,
     },
     "trials": {"n_seeds": 2},
-    "retrain": {"n_steps": 6, "n_seeds": 1, "test_windows": 8},
+    "retrain": {"n_steps": 60, "n_seeds": 1, "test_windows": 8},
 }  # fmt: skip
 
 

@@ -85,7 +85,7 @@ class Service:
         with reading(self.engine) as connection:
             return events.after(connection, search_id, limit=100_000)
 
-    def wait_for(self, search_id: str, is_there: Callable[[], object], timeout_s: float = 120) -> None:
+    def wait_for(self, search_id: str, is_there: Callable[[], object], timeout_s: float = 600) -> None:
         """Wait until something is there; a search that failed ends the wait with its reason."""
         deadline = time.monotonic() + timeout_s
         while not is_there():
@@ -110,5 +110,5 @@ def serving(data_dir: Path, ray: Cluster | None) -> Iterator[Service]:
         for dispatcher in service.dispatchers:
             dispatcher.terminate()
         for dispatcher in service.dispatchers:
-            dispatcher.wait(timeout=60)
+            dispatcher.wait(timeout=200)
         service.engine.dispose()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -114,8 +115,10 @@ def test_a_rank_that_breaks_fails_the_trial_with_what_broke(tmp_path: Path, capf
 
 def test_a_rank_that_is_killed_fails_the_trial_and_the_others_end(tmp_path: Path) -> None:
     def kill(report: Report) -> None:
-        (second,) = (each for each in _children() if each.cmdline()[-2] == "1")
-        second.kill()
+        for each in _children():  # none is left where a second report had come by then
+            with contextlib.suppress(psutil.Error):
+                if each.cmdline()[-2] == "1":
+                    each.kill()
 
     message = "rank 1 of 2 was killed; the kernel does so when memory runs out: a smaller batch_size"
     with pytest.raises(RankFailed, match=f"^{re.escape(message)}"):
@@ -152,7 +155,7 @@ def test_ranks_end_with_the_trial_s_process(number: signal.Signals, tmp_path: Pa
         assert len(ranks) == 2
         trial.send_signal(number)
         assert trial.wait() == -number
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while any(each.is_running() for each in ranks) or list(tmp_path.glob("blockwright-ranks-*")):
         assert time.monotonic() < deadline
         time.sleep(0.05)

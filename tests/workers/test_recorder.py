@@ -230,7 +230,7 @@ def test_a_recorder_whose_lease_is_lost_writes_nothing_and_ends_its_process(clai
         queue.reclaim(connection, claimed.claim.lease, "taken away by this test")
     n_before = len(claimed.kinds())
     claimed.report(10)
-    assert claimed.lost.wait(timeout=10)
+    assert claimed.lost.wait(timeout=120)
     with pytest.raises(SearchFailed, match=r"the search belongs to another runner now"):
         claimed.recorder.flush()
     assert len(claimed.kinds()) == n_before
