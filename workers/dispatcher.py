@@ -119,12 +119,17 @@ class Dispatcher:
 
     def look(self) -> None:
         """Reclaim what died, press what is to stop, start what fits."""
+        try:
+            self._look(self._is_patient())
+        finally:  # a look that fails, each time on a full disk, is no standstill
+            self._looked = _boot_time()
+
+    def _look(self, is_patient: bool) -> None:
         self._reap()
         with reading(self._engine) as connection:
             running = queue.running(connection)
         held = {each.lease for each in running}
         self._stopping_since = {lease: since for lease, since in self._stopping_since.items() if lease in held}
-        is_patient = self._is_patient()
         for each in running:
             if each.expires_in_s < 0 and not is_patient:
                 # Whoever's it is, and before the statement that takes its search away: stopped in the middle of a
@@ -152,7 +157,6 @@ class Dispatcher:
             swept = sweep(self._engine, self._settings.data_dir, {each.lease.search_id for each in running})
             if swept:
                 _log("removed what a crash had left", searches=swept)
-        self._looked = _boot_time()
 
     def end(self) -> None:
         """Stop every runner of this dispatcher in good order, and Ray if it is ours."""
