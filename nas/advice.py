@@ -37,7 +37,7 @@ def advise(comparisons: Sequence[Mapping[str, Any]], parent: str | None, over: C
     Args:
         comparisons: of it against each other layout, as result.json tells them.
         parent: name of the one that is there without a search; None where it was not trained.
-        over: names of layouts that are over the request's budget.
+        over: names of layouts that are over the request's budget; `derived` where it is, as measured.
     """
     if not comparisons:
         return None
@@ -51,6 +51,9 @@ def advise(comparisons: Sequence[Mapping[str, Any]], parent: str | None, over: C
         advice = Advice(DERIVED, "Take what was derived: some layouts trained beside it are worse, and none is better")
     else:
         advice = Advice(None, "In quality no layout trained beside the derived one is told from it")
+    if advice.take == DERIVED and DERIVED in over:
+        words = advice.sentence[0].lower() + advice.sentence[1:]
+        advice = Advice(None, f"What was derived is over the budget as measured; but for that, {words}")
     doubt = ""
     if comparisons[0]["n_seeds"] == 1:
         doubt = "; this is of one seed each, and the next may say otherwise"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nas import catalog
-from nas.advice import advise
+from nas.advice import DERIVED, advise
 from nas.budgets import counted
 from nas.compare import QualityDifference, compare_quality
 from nas.config.request import SearchRequest
@@ -106,6 +106,8 @@ def what_to_take(inputs: Inputs, trained: Trained, comparisons: Sequence[Mapping
         for name, each in trained.layouts.items()
         if is_over(inputs.request, inputs.table, each.derived.architecture)
     ]
+    if any(bound["verdict"] == "over" for bound in trained.derived.derived.entry["bounds"]):
+        over.append(DERIVED)  # timing has the last word, of it alone
     parent = next((name for name, each in trained.layouts.items() if each is trained.parent), None)
     found = advise([each for each in comparisons if each["second"] not in trained.runners_up], parent, over)
     return None if found is None else dataclasses.asdict(found)
